@@ -1,0 +1,37 @@
+# Two commands do everything, set-up included: `make train` and `make test`.
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+READY := $(VENV)/.ready
+
+.PHONY: train test test-all lint format bench clean
+
+train: $(READY)  ## a short MICE-CPO run that ends with a readable result and a figure
+	$(BIN)/flashbulb train mice-cpo HazardField-v0 --seed 0 --steps 1e6 --cost-limit 25
+
+test: lint  ## everything that must hold before a change lands (a few minutes on two cores)
+	$(BIN)/python -m pytest
+
+test-all: lint  ## the same with the slow tests
+	$(BIN)/python -m pytest -m ""
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(READY)  ## speed as ratios, measured in one run
+	$(BIN)/python -m benchmarks.throughput
+
+$(READY): pyproject.toml constraints.txt
+	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'flashbulb needs Python 3.11 or newer, this is ' + sys.version.split()[0])"
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet -c constraints.txt -e ".[dev]"
+	touch $(READY)
+
+clean:
+	rm -rf $(VENV) build dist src/*.egg-info

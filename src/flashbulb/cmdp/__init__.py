@@ -1,0 +1,6 @@
+"""What an agent lives in: batched constrained MDPs."""
+
+from flashbulb.cmdp.contract import CMDP, State
+from flashbulb.cmdp.registry import env_ids, make
+
+__all__ = ["CMDP", "State", "env_ids", "make"]
