@@ -272,7 +272,8 @@ class HazardField:
             self._batch[name][rows] = layout[name]
         self._batch["velocity"][rows] = 0.0
         self._batch["yaw_rate"][rows] = 0.0
-        self._batch["last_distance"][rows] = np.linalg.norm(layout["position"] - layout["goal"], axis=-1)
+        way = (self._batch["goal"] - self._batch["position"])[rows]
+        self._batch["last_distance"][rows] = np.linalg.norm(way, axis=-1)
 
     def close(self) -> None:
         """Nothing to release."""
