@@ -1,0 +1,7 @@
+"""The paper's idea: flashbulb memory, intrinsic cost, balancing factor. Knows nothing of optimisers or runs."""
+
+from flashbulb.memory.balance import Balance
+from flashbulb.memory.flashbulb import FlashbulbMemory
+from flashbulb.memory.intrinsic import anticipation
+
+__all__ = ["Balance", "FlashbulbMemory", "anticipation"]

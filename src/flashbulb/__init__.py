@@ -1,0 +1,36 @@
+"""Flashbulb: safe reinforcement learning that stays under its cost limit while it learns.
+
+    import flashbulb
+
+    env = flashbulb.make("SafetyPointGoal1-v0", num_envs=20)
+    result = flashbulb.train("mice-cpo", "HazardField-v0", steps=1_000_000, seed=0)
+
+Heavy libraries are imported when they are first needed, not here.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+__version__ = "0.1.0"
+__all__ = ["__version__", "env_ids", "make", "train"]
+
+
+def __getattr__(name: str) -> Any:
+    if name in ("make", "env_ids"):
+        from flashbulb import cmdp
+
+        return getattr(cmdp, name)
+    raise AttributeError(f"module 'flashbulb' has no attribute {name!r}")
+
+
+def train(recipe: str, env: str, **settings: Any) -> Any:
+    """Train a recipe on a task and return a `Result`.
+
+    Settings are the fields of `flashbulb.config.Config` (`steps`, `seed`, `cost_limit`, ...); fields of its
+    parts are given as dictionaries or dataclasses, for example `memory={"neighbours": 5}`.
+    """
+    from flashbulb.recipes import configure
+    from flashbulb.run.train import train as run
+
+    return run(configure(recipe, env, **settings))

@@ -1,0 +1,89 @@
+"""The verbs of the command line. Heavy imports wait until a verb needs them, so that help is instant."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+from flashbulb import __version__
+from flashbulb.errors import RunError, UsageError
+
+HELP = """\
+Flashbulb: safe reinforcement learning that stays under its cost limit while it learns.
+
+  flashbulb train RECIPE TASK [options]   train, for example:
+                                          flashbulb train mice-cpo SafetyHalfCheetahVelocity-v1 --steps 1e6
+  flashbulb train RECIPE --help           all options of a recipe, with their defaults
+  flashbulb recipes                       what can be trained
+  flashbulb envs                          what it can be trained on
+  flashbulb --version
+"""
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    arguments = sys.argv[1:] if arguments is None else arguments
+    try:
+        code = run(arguments)
+    except UsageError as error:
+        print(f"flashbulb: {error}", file=sys.stderr)
+        code = 2
+    except RunError as error:
+        print(f"flashbulb: {error}", file=sys.stderr)
+        code = 1
+    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = 0
+    sys.exit(code)
+
+
+def run(arguments: list[str]) -> int:
+    """Dispatch on the verb; returns the exit code."""
+    if not arguments or arguments[0] in ("-h", "--help", "help"):
+        print(HELP, end="")
+        return 0 if arguments else 2
+    verb, rest = arguments[0], arguments[1:]
+    if verb == "--version":
+        print(f"flashbulb {__version__}")
+        return 0
+    if verb not in VERBS:
+        raise UsageError(f"command: unknown command {verb!r}; the known ones are {', '.join(VERBS)}.")
+    return VERBS[verb](rest)
+
+
+def train(arguments: list[str]) -> int:
+    from flashbulb.options import parse_train
+
+    config = parse_train(arguments)
+    if config is None:
+        print(HELP, end="")
+        return 0
+    from flashbulb.run.train import train as run_training
+
+    run_training(config)
+    return 0
+
+
+def recipes(arguments: list[str]) -> int:
+    from flashbulb.recipes import RECIPES
+
+    _no_more("recipes", arguments)
+    for name, recipe in RECIPES.items():
+        print(f"{name:<24}{recipe.summary}")
+    return 0
+
+
+def envs(arguments: list[str]) -> int:
+    from flashbulb.cmdp.registry import env_ids
+
+    _no_more("envs", arguments)
+    print("\n".join(env_ids()))
+    return 0
+
+
+def _no_more(verb: str, arguments: list[str]) -> None:
+    if arguments:
+        raise UsageError(f"{verb}: takes no arguments, but was given {arguments[0]!r}.")
+
+
+VERBS = {"train": train, "recipes": recipes, "envs": envs}

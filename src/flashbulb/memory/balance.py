@@ -1,0 +1,46 @@
+"""Balancing factor beta: how much the intrinsic cost may add, corrected by the bias it causes (Prop. 4.1)."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from flashbulb.config import BalanceConfig
+
+
+class Balance(NamedTuple):
+    """The undiscounted b_n and n.
+
+    The proposition's beta' = max(gamma^n (beta_n - alpha eps_n / c^I), 0) must not be iterated as it stands:
+    gamma^n inside the recursion compounds to gamma^(n^2/2) and kills beta in a handful of updates. So b_n is
+    the state, and gamma^n is applied when beta is read.
+    """
+
+    b: np.ndarray  # ()
+    updates: np.ndarray  # () n
+
+    @classmethod
+    def start(cls, config: BalanceConfig) -> Balance:
+        return cls(np.asarray(config.initial, np.float64), np.asarray(0, np.int64))
+
+    def beta(self, config: BalanceConfig) -> float:
+        return float(max(config.discount ** int(self.updates) * float(self.b), 0.0))
+
+    def correct(self, bias: np.ndarray, intrinsic: np.ndarray, config: BalanceConfig) -> Balance:
+        """b_{n+1} = b_n - alpha * (mean of eps / c^I), over the states with c^I > 0."""
+        b = float(self.b) - config.rate * correction(bias, intrinsic)
+        return Balance(np.asarray(b), self.updates + 1)
+
+
+def correction(bias: np.ndarray, intrinsic: np.ndarray) -> float:
+    """The change of beta that best cancels the bias: mean of eps / c^I weighted by (c^I)^2.
+
+    A plain mean of eps / c^I is ruled by states far from all danger, where c^I is next to nothing. With the
+    weight it is the least-squares answer to "which x makes eps - x c^I small", and never divides by a tiny c^I.
+    """
+    intrinsic = np.asarray(intrinsic, np.float64).ravel()
+    energy = float(np.square(intrinsic).sum())
+    if energy <= np.finfo(np.float32).tiny:
+        return 0.0
+    return float((np.asarray(bias, np.float64).ravel() * intrinsic).sum() / energy)

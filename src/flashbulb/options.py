@@ -1,0 +1,89 @@
+"""The command line's options, made from the configuration's dataclasses by tyro."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import itertools
+import math
+import re
+from typing import Any
+
+import tyro
+
+from flashbulb.config import Config, validate
+from flashbulb.errors import UsageError
+from flashbulb.recipes import configure, recipe
+
+
+def whole_number(text: str) -> int:
+    """Accepts 1000000, 1_000_000 and 1e6."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value) or value != int(value):
+        raise ValueError(f"{text!r} is not a whole number")
+    return int(value)
+
+
+tyro_registry = tyro.constructors.ConstructorRegistry()
+
+
+@tyro_registry.primitive_rule
+def _whole_numbers(info: tyro.constructors.PrimitiveTypeInfo) -> Any:
+    if info.type is not int:
+        return None
+    return tyro.constructors.PrimitiveConstructorSpec(
+        nargs=1,
+        metavar="INT",
+        instance_from_str=lambda args: whole_number(args[0]),
+        is_instance=lambda value: isinstance(value, int),
+        str_from_instance=lambda value: [str(value)],
+    )
+
+
+def parse_train(arguments: list[str]) -> Config | None:
+    """`RECIPE TASK [options]` as a configuration; None when only general help was asked for."""
+    if not arguments or arguments[0] in ("-h", "--help"):
+        if arguments:
+            return None
+        raise UsageError("recipe: missing; say `flashbulb train RECIPE TASK`.")
+    name, rest = arguments[0], arguments[1:]
+    recipe(name)
+    wants_help = any(argument in ("-h", "--help") for argument in rest)
+    if rest and not rest[0].startswith("-"):
+        env, rest = rest[0], rest[1:]
+    elif wants_help:
+        env = "TASK"
+    else:
+        raise UsageError(f"env: missing; say `flashbulb train {name} TASK`.")
+    default = configure(name, env)
+    config = _tyro(default, rest, f"flashbulb train {name} {env}")
+    return validate(config)
+
+
+def _tyro(default: Config, arguments: list[str], program: str) -> Config:
+    """Let tyro parse; turn what it finds wrong into one sentence."""
+    message = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(message):
+            return tyro.cli(
+                Config,
+                default=default,
+                args=arguments,
+                prog=program,
+                registry=tyro_registry,
+            )
+    except SystemExit as stop:
+        if not stop.code:
+            raise
+        raise UsageError(_one_sentence(message.getvalue())) from None
+
+
+def _one_sentence(box: str) -> str:
+    """tyro draws a box with a title, a message and the argument's help; keep the message."""
+    text = re.sub(r"\x1b\[[0-9;]*m", "", box)
+    inside = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
+    message = " ".join(itertools.takewhile(lambda line: not line.startswith(("───", "Argument help")), inside))
+    return re.sub(r"\s+", " ", message).strip(" .") + "."
