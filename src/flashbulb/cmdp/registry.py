@@ -18,6 +18,9 @@ _MODULE_OF: dict[str, str] = {"HazardField-v0": _HAZARD_FIELD} | {
     f"Safety{robot}Velocity-v1": _VELOCITY
     for robot in ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d", "Swimmer")
 }
+_MODULE_OF |= {
+    f"Safety{robot}{task}-v0": _NAVIGATION for robot in ("Point", "Car") for task in ("Goal1", "Circle1", "Button1")
+}
 
 Factory = Callable[[str, int, int, int | None], CMDP]
 

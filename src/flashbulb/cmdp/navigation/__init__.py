@@ -1,0 +1,15 @@
+"""Safety-Gymnasium's navigation tasks, in batches, on current MuJoCo (see docs/parity.md)."""
+
+from __future__ import annotations
+
+import os
+
+from flashbulb.cmdp.navigation.env import Navigation
+from flashbulb.cmdp.navigation.tasks import ENV_IDS
+
+__all__ = ["ENV_IDS", "Navigation", "make"]
+
+
+def make(env_id: str, num_envs: int, seed: int, threads: int | None) -> Navigation:
+    """The registry's entrance; `threads` defaults to the cores this process may use."""
+    return Navigation(env_id, num_envs, seed, threads or len(os.sched_getaffinity(0)))

@@ -1,0 +1,53 @@
+"""Button tasks: press the button that is the goal; hazards, gremlins and wrong buttons cost (section F)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_hazard
+from flashbulb.cmdp.navigation.streams import choice, compiled, next_double
+from flashbulb.cmdp.navigation.tasks import BUTTON_PAUSE
+
+COSTS = ("cost_hazards", "cost_gremlins", "cost_buttons")
+
+
+@compiled
+def begin(batch: Batch, rules: Rules, members: np.ndarray) -> int:
+    for i in members:
+        _next_button(batch, rules, i, batch.objects[i, 0])
+    return 0
+
+
+@compiled
+def _next_button(batch: Batch, rules: Rules, i: int, pos: np.ndarray) -> None:
+    batch.button[i] = choice(batch.rng[i], rules.buttons[1] - rules.buttons[0])
+    objects = batch.objects[i]
+    objects[rules.goal, :2] = objects[rules.buttons[0] + batch.button[i], :2]
+    batch.last_distance[i] = distance(pos, objects[rules.goal])
+    batch.timer[i] = BUTTON_PAUSE
+
+
+@compiled
+def judge(batch: Batch, rules: Rules, pos: np.ndarray, verdict: Verdict) -> None:
+    buttons = rules.buttons[1] - rules.buttons[0]
+    gremlins = rules.gremlins[1] - rules.gremlins[0]
+    for i in range(len(pos)):
+        next_double(batch.rng[i])  # the original draws its number of substeps, always ten
+        touch = batch.sensors[i, rules.touch :]
+        now = distance(pos[i], batch.objects[i, rules.goal])
+        met = touch[batch.button[i]] > 0
+        reward = batch.last_distance[i] - now + (1.0 if met else 0.0)
+        batch.last_distance[i] = now
+        wrong = False
+        for b in range(buttons):
+            wrong |= b != batch.button[i] and touch[b] > 0
+        caught = (touch[buttons : buttons + gremlins] > 0).any()
+        verdict.parts[i, 0] = 1.0 if in_hazard(pos[i], batch.objects[i], rules.hazards) else 0.0
+        verdict.parts[i, 1] = 1.0 if caught else 0.0
+        verdict.parts[i, 2] = 1.0 if wrong and batch.timer[i] == 0 else 0.0
+        close_step(batch, rules, i, reward, verdict)
+        batch.timer[i] = max(0, batch.timer[i] - 1)
+        verdict.goal_met[i] = met
+        if met:
+            _next_button(batch, rules, i, pos[i])

@@ -1,0 +1,34 @@
+"""Circle tasks: run around the circle, counter-clockwise, within the boundary (specification, section F)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.judging import Verdict, close_step
+from flashbulb.cmdp.navigation.streams import compiled, next_double
+from flashbulb.cmdp.navigation.tasks import CIRCLE_RADIUS
+
+COSTS = ("cost_out_of_boundary",)
+
+
+@compiled
+def begin(batch: Batch, rules: Rules, members: np.ndarray) -> int:
+    return 0
+
+
+@compiled
+def judge(batch: Batch, rules: Rules, pos: np.ndarray, verdict: Verdict) -> None:
+    for i in range(len(pos)):
+        next_double(batch.rng[i])  # the original draws its number of substeps, always ten
+        x, y = pos[i, 0], pos[i, 1]
+        u, v = batch.physics[i, rules.velocity], batch.physics[i, rules.velocity + 1]
+        radius = math.sqrt(x * x + y * y)
+        reward = 0.0
+        if radius > 0.0:  # the original divides by zero here
+            reward = 0.1 * ((v * x - u * y) / radius) / (1.0 + abs(radius - CIRCLE_RADIUS))
+        outside = abs(x) > rules.boundary[0] or abs(y) > rules.boundary[1]
+        verdict.parts[i, 0] = 1.0 if outside else 0.0
+        close_step(batch, rules, i, reward, verdict)

@@ -1,0 +1,143 @@
+"""A batch of navigation tasks: physics, then judgement, then what the robots see, compiled over the batch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
+
+from flashbulb.cmdp.contract import Info, State, StepResult, final_info
+from flashbulb.cmdp.navigation import button, circle, goal
+from flashbulb.cmdp.navigation.batch import empty_batch, rules_of
+from flashbulb.cmdp.navigation.judging import empty_verdict
+from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
+from flashbulb.cmdp.navigation.lidar import BINS, write_lidars
+from flashbulb.cmdp.navigation.physics import SUBSTEPS, Physics, RolloutPhysics
+from flashbulb.cmdp.navigation.robots import ROBOTS
+from flashbulb.cmdp.navigation.scenes import build_model
+from flashbulb.cmdp.navigation.streams import seeded
+from flashbulb.cmdp.navigation.tasks import Aim, parse
+from flashbulb.errors import UsageError
+
+
+class Judge(NamedTuple):
+    """The compiled loops of one aim: `begin` an episode, `judge` a step; and the names of its costs."""
+
+    begin: Callable[..., int]
+    judge: Callable[..., None]
+    costs: tuple[str, ...]
+
+
+JUDGES = {
+    Aim.GOAL: Judge(goal.begin, goal.judge, goal.COSTS),
+    Aim.CIRCLE: Judge(circle.begin, circle.judge, circle.COSTS),
+    Aim.BUTTON: Judge(button.begin, button.judge, button.COSTS),
+}
+
+
+class Navigation:
+    """`num_envs` members of one navigation task behind the contract of `flashbulb.cmdp.contract`."""
+
+    def __init__(self, env_id: str, num_envs: int, seed: int, threads: int) -> None:
+        robot, self.level = parse(env_id)
+        self.robot = ROBOTS[robot]
+        self.robot_name = robot
+        self.env_id, self.num_envs, self.threads = env_id, num_envs, threads
+        self.max_episode_steps, self.substeps = self.level.episode_steps, SUBSTEPS
+        self.model = build_model(self.robot, self.level)
+        self.rules = rules_of(self.level, self.model, self.robot.qpos, self.robot.senses)
+        self.batch = empty_batch(num_envs, self.rules, self.model)
+        self.physics: Physics = RolloutPhysics(self.model, self.rules, num_envs, threads)
+        self.judge = JUDGES[self.level.aim]
+        lidars = BINS * len(self.rules.lidars)
+        low = np.r_[np.full(self.robot.feels, -np.inf), np.zeros(lidars)]
+        high = np.r_[np.full(self.robot.feels, np.inf), np.ones(lidars)]
+        self.single_observation_space: spaces.Space = spaces.Box(low, high, dtype=np.float64)
+        self.single_action_space: spaces.Space = spaces.Box(-1.0, 1.0, (2,), dtype=np.float64)
+        self._everyone = np.arange(num_envs)
+        self._pos, self._mat = np.zeros((num_envs, 3)), np.zeros((num_envs, 3, 3))
+        self._began = False
+        self._seed(seed)
+
+    def reset(self, seed: int | None = None) -> tuple[np.ndarray, Info]:
+        if seed is not None:
+            self._seed(seed)
+        obs = np.empty((self.num_envs, *self.single_observation_space.shape))  # type: ignore[misc]
+        self._begin(self._everyone, obs)
+        self._began = True
+        return obs, {}
+
+    def step(self, actions: np.ndarray) -> StepResult:
+        if not self._began:
+            raise UsageError("step: the batch has not begun; call reset, set_state or set_layout first.")
+        verdict = empty_verdict(self.num_envs, len(self.judge.costs))
+        self.physics.advance(self.batch, self._bounded(actions))
+        obs = np.empty((self.num_envs, *self.single_observation_space.shape))  # type: ignore[misc]
+        self.robot.read(self.batch, self._everyone, self._pos, self._mat, obs)
+        self.judge.judge(self.batch, self.rules, self._pos, verdict)
+        write_lidars(self.batch, self.rules, self._everyone, self._pos, self._mat, self.robot.feels, obs)
+        ended = verdict.terminated | verdict.truncated
+        info = final_info(obs, ended) | {"goal_met": verdict.goal_met}
+        info |= dict(zip(self.judge.costs, verdict.parts.T, strict=True))
+        if ended.any():
+            info["final_obs"] = obs.copy()
+            self._begin(np.flatnonzero(ended), obs)
+        return obs, verdict.reward, verdict.cost, verdict.terminated, verdict.truncated, info
+
+    def observe(self) -> np.ndarray:
+        obs = np.empty((self.num_envs, *self.single_observation_space.shape))  # type: ignore[misc]
+        self._see(self._everyone, obs)
+        return obs
+
+    def get_state(self, members: np.ndarray | None = None) -> State:
+        rows = self._everyone if members is None else np.asarray(members)
+        return {name: array[rows] for name, array in self.batch._asdict().items()}
+
+    def set_state(self, state: State, members: np.ndarray | None = None) -> None:
+        rows = self._everyone if members is None else np.asarray(members)
+        for name, array in self.batch._asdict().items():
+            if name not in state or np.shape(state[name]) != (len(rows), *array.shape[1:]):
+                found = np.shape(state[name]) if name in state else "missing"
+                allowed = (len(rows), *array.shape[1:])
+                raise UsageError(f"state[{name!r}]: {found} does not fit; it must have shape {allowed}.")
+        for name, array in self.batch._asdict().items():
+            array[rows] = state[name]
+        self._began = True
+
+    def close(self) -> None:
+        self.physics.close()
+
+    def _seed(self, seed: int) -> None:
+        if not 0 <= seed <= 2**32 - self.num_envs:
+            raise UsageError(f"seed: {seed!r} is not allowed; it must lie between 0 and {2**32 - self.num_envs}.")
+        for i in range(self.num_envs):
+            self.batch.rng[i] = seeded(seed + i)
+
+    def _bounded(self, actions: Any) -> np.ndarray:
+        bounded = np.clip(np.asarray(actions, dtype=np.float64), -1.0, 1.0)
+        if bounded.shape != (self.num_envs, 2):
+            raise UsageError(f"actions: shape {bounded.shape} is not allowed; it must be {(self.num_envs, 2)}.")
+        if not np.isfinite(bounded).all():
+            raise UsageError("actions: NaN is not allowed; every entry must be a number.")
+        return bounded
+
+    def _begin(self, members: np.ndarray, obs: np.ndarray) -> None:
+        """Start a new episode in a sampled layout."""
+        if sample_layouts(self.batch, self.rules, members):
+            raise UsageError(f"env: {self.env_id} found no free layout; its objects must leave room for each other.")
+        self.judge.begin(self.batch, self.rules, members)
+        self._settle(members, obs)
+
+    def _settle(self, members: np.ndarray, obs: np.ndarray) -> None:
+        """Put robots and bodies where the layout says, at rest, and look around."""
+        self.batch.steps[members] = 0
+        place_bodies(self.batch, self.rules, members)
+        self.robot.place(self.batch, members)
+        self.physics.sense(self.batch, members, np.zeros((len(members), 2)))
+        self._see(members, obs)
+
+    def _see(self, members: np.ndarray, obs: np.ndarray) -> None:
+        self.robot.read(self.batch, members, self._pos, self._mat, obs)
+        write_lidars(self.batch, self.rules, members, self._pos, self._mat, self.robot.feels, obs)

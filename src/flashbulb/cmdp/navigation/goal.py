@@ -1,0 +1,50 @@
+"""Goal tasks: reach the goal, which then moves on; hazards cost (specification, section F)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_hazard
+from flashbulb.cmdp.navigation.layout import redraw_goal
+from flashbulb.cmdp.navigation.streams import compiled, next_double
+from flashbulb.cmdp.navigation.tasks import GOAL_RADIUS
+
+COSTS = ("cost_hazards",)
+
+
+@compiled
+def begin(batch: Batch, rules: Rules, members: np.ndarray) -> int:
+    """The layout's goal was only a placeholder: draw the one that counts. Returns how many found no place."""
+    failed = 0
+    for i in members:
+        objects = batch.objects[i]
+        failed += not redraw_goal(batch.rng[i], objects, rules)
+        measure(batch, rules, i)
+    return failed
+
+
+@compiled
+def measure(batch: Batch, rules: Rules, i: int) -> None:
+    batch.last_distance[i] = distance(batch.objects[i, 0], batch.objects[i, rules.goal])
+
+
+@compiled
+def judge(batch: Batch, rules: Rules, pos: np.ndarray, verdict: Verdict) -> None:
+    for i in range(len(pos)):
+        objects = batch.objects[i]
+        next_double(batch.rng[i])  # the original draws its number of substeps, always ten
+        now = distance(pos[i], objects[rules.goal])
+        met = now <= GOAL_RADIUS
+        reward = batch.last_distance[i] - now + (1.0 if met else 0.0)
+        batch.last_distance[i] = now
+        verdict.parts[i, 0] = 1.0 if in_hazard(pos[i], objects, rules.hazards) else 0.0
+        close_step(batch, rules, i, reward, verdict)
+        verdict.goal_met[i] = met
+        if met:
+            objects[0, :2] = pos[i, :2]
+            for f in range(len(rules.free)):
+                row, column = rules.free[f]
+                objects[row, :2] = batch.physics[i, column : column + 2]
+            verdict.terminated[i] = not redraw_goal(batch.rng[i], objects, rules)
+            measure(batch, rules, i)

@@ -1,0 +1,99 @@
+"""Where everything lies at the start of an episode: rejection sampling draw by draw as in the original
+(specification, section D), so that the same seed gives the same layout."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.streams import compiled, uniform
+
+LAYOUTS = 10_000  # tries to place everything
+DRAWS = 100  # tries to place one object before the layout is begun anew
+GOAL_DRAWS = 10_000
+VASE_HEIGHT = 0.1 - 4e-5
+GREMLIN_START = 0.1
+
+
+@compiled
+def _clear(x: float, y: float, row: int, end: int, objects: np.ndarray, keepout: np.ndarray) -> bool:
+    """Does an object at (x, y) keep its distance from the first `end` others?"""
+    for k in range(end):
+        if k != row:
+            dx = x - objects[k, 0]
+            dy = y - objects[k, 1]
+            if math.sqrt(dx * dx + dy * dy) < keepout[k] + keepout[row]:
+                return False
+    return True
+
+
+@compiled
+def _place(stream: np.ndarray, row: int, end: int, draws: int, objects: np.ndarray, rules: Rules) -> bool:
+    """Draw places for one object until one is clear of the first `end` others."""
+    for _ in range(draws):
+        x = uniform(stream, rules.low[row, 0], rules.width[row, 0])
+        y = uniform(stream, rules.low[row, 1], rules.width[row, 1])
+        if _clear(x, y, row, end, objects, rules.keepout):
+            objects[row, 0] = x
+            objects[row, 1] = y
+            return True
+    return False
+
+
+@compiled
+def sample_layout(stream: np.ndarray, objects: np.ndarray, rules: Rules) -> bool:
+    """Fill `objects` (x, y, yaw); false if no layout was found."""
+    count = len(rules.keepout)
+    for _ in range(LAYOUTS):
+        placed = 0
+        while placed < count and _place(stream, placed, placed, DRAWS, objects, rules):
+            placed += 1
+        if placed == count:
+            for k in range(count):
+                objects[k, 2] = uniform(stream, 0.0, 2 * math.pi)
+                if not math.isnan(rules.pinned[k, 0]):  # its draws only move the stream on
+                    objects[k, 0] = rules.pinned[k, 0]
+                    objects[k, 1] = rules.pinned[k, 1]
+            return True
+    return False
+
+
+@compiled
+def redraw_goal(stream: np.ndarray, objects: np.ndarray, rules: Rules) -> bool:
+    """A new place for the goal among the other objects; false if there is none."""
+    return _place(stream, rules.goal, len(rules.keepout), GOAL_DRAWS, objects, rules)
+
+
+@compiled
+def sample_layouts(batch: Batch, rules: Rules, members: np.ndarray) -> int:
+    """New layouts for the members; the number of those for which none was found."""
+    failed = 0
+    for i in members:
+        failed += not sample_layout(batch.rng[i], batch.objects[i], rules)
+    return failed
+
+
+@compiled
+def place_bodies(batch: Batch, rules: Rules, members: np.ndarray) -> None:
+    """Put the free boxes where the layout says, at rest, at time zero. Robots place themselves."""
+    for i in members:
+        row = batch.physics[i]
+        row[:] = 0.0
+        for f in range(len(rules.free)):
+            k, column = rules.free[f]
+            gremlin = rules.gremlins[0] <= k < rules.gremlins[1]
+            row[column] = batch.objects[i, k, 0]
+            row[column + 1] = batch.objects[i, k, 1]
+            row[column + 2] = GREMLIN_START if gremlin else VASE_HEIGHT
+            row[column + 3] = math.cos(batch.objects[i, k, 2] / 2)
+            row[column + 6] = math.sin(batch.objects[i, k, 2] / 2)
+
+
+def check_distances(batch: Batch, rules: Rules) -> np.ndarray:
+    """For each member the smallest slack between keepouts over all pairs; never negative after sampling."""
+    xy = batch.objects[:, :, :2]
+    gaps = np.linalg.norm(xy[:, :, None] - xy[:, None], axis=-1) - rules.keepout[:, None] - rules.keepout
+    gaps[:, np.arange(xy.shape[1]), np.arange(xy.shape[1])] = np.inf
+    return gaps.min(axis=(1, 2))

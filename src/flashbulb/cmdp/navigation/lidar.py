@@ -1,0 +1,56 @@
+"""The pseudo-lidar: sixteen angular bins per group of objects; the nearest counts (section E)."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.streams import compiled
+
+BINS = 16
+_WIDTH = 2 * math.pi / BINS
+
+
+@compiled
+def _see(x: float, y: float, pos: np.ndarray, mat: np.ndarray, reach: float, bins: np.ndarray) -> None:
+    """Enter one object at world (x, y) into the bins of its group."""
+    dx, dy, dz = x - pos[0], y - pos[1], -pos[2]
+    ahead = mat[0, 0] * dx + mat[1, 0] * dy + mat[2, 0] * dz
+    left = mat[0, 1] * dx + mat[1, 1] * dy + mat[2, 1] * dz
+    angle = math.atan2(left, ahead) % (2 * math.pi)
+    b = min(int(angle / _WIDTH), BINS - 1)  # a tiny negative angle rounds to a full turn
+    strength = max(0.0, reach - math.hypot(ahead, left)) / reach
+    fraction = (angle - _WIDTH * b) / _WIDTH
+    after, before = (b + 1) % BINS, (b - 1) % BINS
+    bins[b] = max(bins[b], strength)
+    bins[after] = max(bins[after], fraction * strength)
+    bins[before] = max(bins[before], (1.0 - fraction) * strength)
+
+
+@compiled
+def write_lidars(
+    batch: Batch,
+    rules: Rules,
+    members: np.ndarray,
+    pos: np.ndarray,
+    mat: np.ndarray,
+    first: int,
+    obs: np.ndarray,
+) -> None:
+    """Fill `obs[:, first:]` of the members, groups in the level's order."""
+    for i in members:
+        obs[i, first:] = 0.0
+        for g in range(len(rules.lidars)):
+            begin, end, column, blind = rules.lidars[g]
+            if blind and batch.timer[i] != 0:
+                continue
+            bins = obs[i, first + BINS * g : first + BINS * (g + 1)]
+            for k in range(begin, end):
+                if column >= 0:
+                    at = column + 7 * (k - begin)
+                    x, y = batch.physics[i, at], batch.physics[i, at + 1]
+                else:
+                    x, y = batch.objects[i, k, 0], batch.objects[i, k, 1]
+                _see(x, y, pos[i], mat[i], rules.lidar_range, bins)
