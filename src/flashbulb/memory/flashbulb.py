@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
@@ -10,8 +9,7 @@ from scipy.spatial import KDTree
 
 from flashbulb.config import MemoryConfig
 from flashbulb.memory.intrinsic import pseudo_count_cost, rescale
-
-Normalise = Callable[[np.ndarray], np.ndarray]
+from flashbulb.normaliser import Affine
 
 
 class FlashbulbMemory(NamedTuple):
@@ -48,7 +46,7 @@ class FlashbulbMemory(NamedTuple):
         kept = np.flatnonzero(iterations > iteration - config.window)[-config.max_states :]
         return self._replace(states=states[kept], iterations=iterations[kept])
 
-    def embed(self, observations: np.ndarray, normalise: Normalise) -> np.ndarray:
+    def embed(self, observations: np.ndarray, normalise: Affine) -> np.ndarray:
         """f(s): today's normalisation, then the random projection."""
         normalised = normalise(observations)
         return normalised @ self.projection if self.projection.shape[1] else normalised
@@ -56,7 +54,7 @@ class FlashbulbMemory(NamedTuple):
     def intrinsic_cost(
         self,
         observations: np.ndarray,
-        normalise: Normalise,
+        normalise: Affine,
         config: MemoryConfig,
         remembered: np.ndarray | None = None,
         workers: int = 1,
@@ -80,7 +78,7 @@ class FlashbulbMemory(NamedTuple):
     def squared_distances(
         self,
         observations: np.ndarray,
-        normalise: Normalise,
+        normalise: Affine,
         config: MemoryConfig,
         remembered: np.ndarray | None,
         workers: int,
