@@ -12,6 +12,10 @@ from __future__ import annotations
 
 from typing import Any
 
+from flashbulb import gymnasium_hook
+
+gymnasium_hook.watch()  # gymnasium.make("flashbulb/<id>") works once both are imported
+
 __version__ = "0.1.0"
 __all__ = ["__version__", "env_ids", "make", "train"]
 

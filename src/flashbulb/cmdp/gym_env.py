@@ -36,14 +36,14 @@ class GymEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         self.batch = registry.make(env_id, num_envs=1, seed=int(entropy), threads=1)
         self.observation_space = self.batch.single_observation_space
         self.action_space = self.batch.single_action_space
-        self._at_start = True
+        self._at_start = False
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.ndarray, dict[str, Any]]:
         super().reset(seed=seed)
-        # A fresh batch, or one whose episode just ended, already stands at the start of an episode: resetting it
-        # again would draw twice from its generator and leave the stream of the original.
+        # A batch whose episode just ended already stands at the start of the next: resetting it again would draw
+        # twice from its generator and leave the stream of the original.
         if seed is not None or not self._at_start:
             self.batch.reset(seed)
         self._at_start = True

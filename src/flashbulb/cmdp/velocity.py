@@ -36,7 +36,8 @@ class VelocityTask:
         self._position = np.zeros((num_envs, 2))  # before the step, for velocities by finite differences
         self._steps = np.zeros(num_envs, np.int64)
         self._rngs: list[np.random.Generator] = []
-        self.reset(seed)
+        self.reset(seed)  # so that the batch can be observed and snapshot from the start,
+        self._rngs = generators.seeded(seed, num_envs)  # and the first reset() is nevertheless that of `seed`
         size = self._obs.shape[1]
         self.single_observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)
         self.single_action_space = spaces.Box(self._low.astype(np.float32), self._high.astype(np.float32))
