@@ -1,0 +1,66 @@
+"""How much of MuJoCo's own speed is left once tasks are stepped: `python -m benchmarks.stepping [ids ...]`.
+
+In one run, in turns and from the same states under the same random actions: `env.raw_physics(actions)`, which
+is nothing but `mj_step` on the same threads, and `env.step` for each of the actions. The machine's other work
+slows both alike, so look at the ratio (the median over turns) and not at either speed.
+
+A task joins by having `raw_physics(actions)`: run its model's substeps for `actions[step, member]` from the
+current states, in as few calls as it can, and change nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from typing import Any
+
+import numpy as np
+
+from flashbulb.cmdp import env_ids, make
+
+STEPS_PER_TURN = 10  # few: raw physics does not reset, so its states must not drift far from those of the task
+
+
+def turn(env: Any, rng: np.random.Generator) -> tuple[float, float]:
+    """Seconds for one turn of raw physics, and for the task's own steps."""
+    space = env.single_action_space
+    size = (STEPS_PER_TURN, env.num_envs, *space.shape)
+    actions = rng.uniform(space.low, space.high, size).astype(space.dtype)
+    begin = time.perf_counter()
+    env.raw_physics(actions)
+    middle = time.perf_counter()
+    for row in actions:
+        env.step(row)
+    return middle - begin, time.perf_counter() - middle
+
+
+def measure(env_id: str, num_envs: int, threads: int | None, turns: int) -> tuple[float, float, float]:
+    """Steps per second raw and of the task (medians), and the median ratio."""
+    env = make(env_id, num_envs, seed=0, threads=threads)
+    env.reset()
+    rng = np.random.default_rng(0)
+    for _ in range(3):  # caches, thread pools, just-in-time compilation
+        turn(env, rng)
+    raw, task = np.array([turn(env, rng) for _ in range(turns)]).T
+    env.close()
+    steps = STEPS_PER_TURN * num_envs
+    return steps / float(np.median(raw)), steps / float(np.median(task)), float(np.median(raw / task))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Steps per second of tasks against raw MuJoCo.")
+    known = [env_id for env_id in env_ids() if env_id.startswith("Safety")]
+    parser.add_argument("env_ids", nargs="*", default=known, metavar="id", help="tasks (default: all on MuJoCo)")
+    parser.add_argument("--num-envs", type=int, nargs="+", default=[20, 64])
+    parser.add_argument("--threads", type=int, default=None, help="default: all cores")
+    parser.add_argument("--turns", type=int, default=40)
+    options = parser.parse_args()
+    print(f"{'task':32}{'envs':>6}{'raw steps/s':>14}{'task steps/s':>14}{'ratio':>8}")
+    for env_id in options.env_ids:
+        for num_envs in options.num_envs:
+            raw, task, ratio = measure(env_id, num_envs, options.threads, options.turns)
+            print(f"{env_id:32}{num_envs:6d}{raw:14,.0f}{task:14,.0f}{ratio:8.2f}", flush=True)
+
+
+if __name__ == "__main__":
+    main()
