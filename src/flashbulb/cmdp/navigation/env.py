@@ -15,6 +15,7 @@ from flashbulb.cmdp.navigation.judging import empty_verdict
 from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
 from flashbulb.cmdp.navigation.lidar import BINS, write_lidars
 from flashbulb.cmdp.navigation.physics import SUBSTEPS, Physics, RolloutPhysics
+from flashbulb.cmdp.navigation.placing import Layout, read_layout, write_layout
 from flashbulb.cmdp.navigation.robots import ROBOTS
 from flashbulb.cmdp.navigation.scenes import build_model
 from flashbulb.cmdp.navigation.streams import seeded
@@ -105,6 +106,28 @@ class Navigation:
         for name, array in self.batch._asdict().items():
             array[rows] = state[name]
         self._began = True
+
+    def layout(self, members: np.ndarray | None = None) -> Layout:
+        """Where everything is: `agent` (n, 3) and every group (n, count, 3) as x, y, yaw; in Button tasks also
+        `goal_button` (n,). What `set_layout` takes."""
+        rows = self._everyone if members is None else np.asarray(members)
+        self.observe()
+        return read_layout(self.batch, self.rules, self.level, self._pos, self._mat, rows)
+
+    def set_layout(self, layout: Layout, members: np.ndarray | None = None) -> np.ndarray:
+        """Begin an episode with the named things in the given places and all at rest; returns all observations.
+
+        Places are (x, y) or (x, y, yaw), one row per member and object, or anything that broadcasts to it;
+        without a yaw the old one stays. What is not named stays where it is (gremlins: where their paths are). No
+        distances are enforced and no random number is drawn.
+        """
+        if not self._began:
+            raise UsageError("set_layout: the batch has not begun; call reset first.")
+        rows = self._everyone if members is None else np.asarray(members)
+        write_layout(self.batch, self.rules, self.level, self.layout(rows) | layout, rows)
+        obs = self.observe()
+        self._settle(rows, obs)
+        return obs
 
     def close(self) -> None:
         self.physics.close()

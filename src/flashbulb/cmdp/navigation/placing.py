@@ -1,0 +1,94 @@
+"""Layouts by name: read where everything is, or put it where a test, a figure or a user's scenario wants it."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.tasks import BUTTON_PAUSE, Aim, Level
+from flashbulb.errors import UsageError
+
+Layout = dict[str, np.ndarray]
+
+
+def group_rows(level: Level) -> dict[str, tuple[int, int]]:
+    """First and end row of each group in `Batch.objects`; the agent has row 0."""
+    rows, end = {}, 1
+    for group in level.groups:
+        rows[group.name] = (end, end + group.count)
+        end += group.count
+    return rows
+
+
+def placeable(level: Level) -> list[str]:
+    """The names `set_layout` understands: what is not pinned, and for buttons which one is the goal."""
+    named = [g.name for g in level.groups if not g.pinned]
+    if level.aim is Aim.BUTTON:
+        named[named.index("goal")] = "goal_button"
+    return ["agent", *named]
+
+
+def read_layout(
+    batch: Batch, rules: Rules, level: Level, pos: np.ndarray, mat: np.ndarray, members: np.ndarray
+) -> Layout:
+    """Robot and vases where they are now; gremlins where the centres of their paths are."""
+    heading = np.arctan2(mat[members, 1, 0], mat[members, 0, 0])
+    layout: Layout = {"agent": np.c_[pos[members, :2], heading]}
+    for name, (first, end) in group_rows(level).items():
+        layout[name] = batch.objects[members, first:end].copy()
+    for row, column in rules.free:
+        if not rules.gremlins[0] <= row < rules.gremlins[1]:
+            body = batch.physics[members, column : column + 7]
+            layout["vases"][:, row - group_rows(level)["vases"][0]] = np.c_[body[:, :2], _yaw(body[:, 3:])]
+    if level.aim is Aim.BUTTON:
+        del layout["goal"]
+        layout["goal_button"] = batch.button[members].copy()
+    return {name: layout[name] for name in placeable(level)}
+
+
+def write_layout(batch: Batch, rules: Rules, level: Level, layout: Layout, members: np.ndarray) -> None:
+    """Write the named groups into `batch.objects` and make the goal current."""
+    allowed = placeable(level)
+    for name, value in layout.items():
+        if name not in allowed:
+            raise UsageError(f"layout: {name!r} cannot be placed in this task; it has {', '.join(allowed)}.")
+        if name == "goal_button":
+            batch.button[members] = _buttons(value, rules)
+            continue
+        first, end = (0, 1) if name == "agent" else group_rows(level)[name]
+        places = np.asarray(value, dtype=np.float64)
+        places = places[..., None, :] if name == "agent" else places
+        try:
+            batch.objects[members, first:end, : places.shape[-1]] = np.broadcast_to(
+                places, (len(members), end - first, _width(places))
+            )
+        except ValueError:
+            shape = f"({len(members)}, 3)" if name == "agent" else f"({len(members)}, {end - first}, 2 or 3)"
+            raise UsageError(
+                f"layout[{name!r}]: shape {np.shape(value)} is not allowed; it must fit {shape}."
+            ) from None
+    batch.timer[members] = BUTTON_PAUSE if level.aim is Aim.BUTTON else 0
+    if level.aim is Aim.BUTTON:
+        batch.objects[members, rules.goal, :2] = batch.objects[members, rules.buttons[0] + batch.button[members], :2]
+    if rules.goal >= 0:
+        gap = batch.objects[members, rules.goal, :2] - batch.objects[members, 0, :2]
+        batch.last_distance[members] = np.sqrt((gap**2).sum(-1))
+
+
+def _width(places: np.ndarray) -> int:
+    if places.ndim == 0 or places.shape[-1] not in (2, 3) or not np.isfinite(places).all():
+        raise ValueError
+    return places.shape[-1]
+
+
+def _buttons(value: np.ndarray, rules: Rules) -> np.ndarray:
+    chosen = np.asarray(value)
+    count = rules.buttons[1] - rules.buttons[0]
+    if chosen.dtype.kind not in "iu" or chosen.ndim > 1 or ((chosen < 0) | (chosen >= count)).any():
+        raise UsageError(f"layout['goal_button']: {value!r} is not allowed; it must be whole numbers below {count}.")
+    return chosen
+
+
+def _yaw(quaternion: np.ndarray) -> np.ndarray:
+    w, x, y, z = quaternion.T
+    return np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
