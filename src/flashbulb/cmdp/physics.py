@@ -37,6 +37,8 @@ class Physics:
         # A pool of one would only add a hand-over: with nthread=0 the calling thread does the work itself.
         self._pool = Rollout(nthread=self.threads if self.threads > 1 else 0)
         self._scratch = [mujoco.MjData(model) for _ in range(self.threads)]
+        # Two portions per thread: fewer hand-overs than MuJoCo's ten, and still something to balance with.
+        self._portion = -(-num_envs // (2 * self.threads))
         self._models = [model] * num_envs
         self._controls = np.zeros((num_envs, substeps, model.nu))
         self._states = np.zeros((num_envs, substeps, nstate))
@@ -51,7 +53,7 @@ class Physics:
     def step(self, controls: np.ndarray) -> None:
         """Advance every member under its row of `controls`."""
         self._controls[:] = controls[:, None]
-        self._roll(self._controls, self._states, self._sensors)
+        self._roll(self._controls, self._states, self._sensors, self._portion)
         self.state[:] = self._states[:, -1]
 
     def raw_steps(self, controls: np.ndarray) -> None:
@@ -63,9 +65,9 @@ class Physics:
         count = len(controls) * self.substeps
         held = np.ascontiguousarray(np.repeat(controls.swapaxes(0, 1), self.substeps, axis=1))
         states = np.empty((self.num_envs, count, self.state.shape[1]))
-        self._roll(held, states, np.empty((self.num_envs, count, self.model.nsensordata)))
+        self._roll(held, states, np.empty((self.num_envs, count, self.model.nsensordata)), portion=1)
 
-    def _roll(self, controls: np.ndarray, states: np.ndarray, sensors: np.ndarray) -> None:
+    def _roll(self, controls: np.ndarray, states: np.ndarray, sensors: np.ndarray, portion: int) -> None:
         self._pool.rollout(
             self._models,
             self._scratch,
@@ -77,6 +79,7 @@ class Physics:
             initial_warmstart=None,
             state=states,
             sensordata=sensors,
+            chunk_size=portion,
         )
 
     def close(self) -> None:
