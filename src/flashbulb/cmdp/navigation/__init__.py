@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import os
-
 from flashbulb.cmdp.navigation.env import Navigation
 from flashbulb.cmdp.navigation.tasks import ENV_IDS
+from flashbulb.cmdp.physics import thread_count
 
 __all__ = ["ENV_IDS", "Navigation", "make"]
 
 
 def make(env_id: str, num_envs: int, seed: int, threads: int | None) -> Navigation:
     """The registry's entrance; `threads` defaults to the cores this process may use."""
-    return Navigation(env_id, num_envs, seed, threads or len(os.sched_getaffinity(0)))
+    return Navigation(env_id, num_envs, seed, thread_count(threads, num_envs))

@@ -50,7 +50,8 @@ class Navigation:
         self.model = build_model(self.robot, self.level)
         self.rules = rules_of(self.level, self.model, self.robot.qpos, self.robot.senses)
         self.batch = empty_batch(num_envs, self.rules, self.model)
-        self.physics: Physics = RolloutPhysics(self.model, self.rules, num_envs, threads)
+        self._simulator = RolloutPhysics(self.model, self.rules, num_envs, threads)
+        self.physics: Physics = self._simulator
         self.judge = JUDGES[self.level.aim]
         lidars = BINS * len(self.rules.lidars)
         low = np.r_[np.full(self.robot.feels, -np.inf), np.zeros(lidars)]
@@ -128,6 +129,10 @@ class Navigation:
         obs = self.observe()
         self._settle(rows, obs)
         return obs
+
+    def raw_physics(self, actions: np.ndarray) -> None:
+        """MuJoCo alone under `actions[step, member]`, for `benchmarks/stepping.py`: changes nothing."""
+        self._simulator.raw_steps(self.batch, actions)
 
     def close(self) -> None:
         self.physics.close()

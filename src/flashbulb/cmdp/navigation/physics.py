@@ -96,6 +96,17 @@ class RolloutPhysics:
         self._roll(self._models[:count], batch.physics[members], control, states, sensed)
         batch.sensors[members] = sensed[:, 0]
 
+    def raw_steps(self, batch: Batch, actions: np.ndarray) -> None:
+        """Only `mj_step`, from the current states under `actions[step, member]`, the outcome thrown away: the
+        speed limit that `benchmarks/stepping.py` holds the tasks against."""
+        substeps = len(actions) * SUBSTEPS
+        control, states, sensed = (
+            np.zeros((len(batch.physics), substeps, a.shape[2])) for a in (self._control, self._states, self._sensed)
+        )
+        fill_controls(batch, self.rules, self._everyone, actions[0], control)
+        control[:, :, :2] = np.repeat(actions.swapaxes(0, 1), SUBSTEPS, axis=1)
+        self._roll(self._models, batch.physics, control, states, sensed)
+
     def _roll(
         self, models: list[mujoco.MjModel], initial: np.ndarray, control: np.ndarray, states: np.ndarray,
         sensed: np.ndarray,
