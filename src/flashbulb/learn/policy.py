@@ -89,7 +89,10 @@ class Gaussian:
 
 
 class Categorical:
-    """Softmax over a finite set of actions; noise is Gumbel, so that sampling is an argmax."""
+    """Softmax over a finite set of actions; noise is Gumbel, so that sampling is an argmax.
+
+    Outputs are the logits before normalisation: in them, and not in log-probabilities, KL has its curvature.
+    """
 
     def __init__(self, space: spaces.Discrete) -> None:
         self.size = int(space.n)
@@ -99,16 +102,19 @@ class Categorical:
         return init_network(key, (observation_size, *config.hidden, self.size), last_gain=0.01)
 
     def outputs(self, params: Network, observations: jax.Array) -> jax.Array:
-        return jax.nn.log_softmax(forward(params, observations))
+        return forward(params, observations)
 
     def log_prob(self, outputs: jax.Array, actions: jax.Array) -> jax.Array:
-        return jnp.take_along_axis(outputs, actions.astype(jnp.int32)[..., None], axis=-1)[..., 0]
+        chosen = actions.astype(jnp.int32)[..., None]
+        return jnp.take_along_axis(jax.nn.log_softmax(outputs), chosen, axis=-1)[..., 0]
 
     def kl(self, p: jax.Array, q: jax.Array) -> jax.Array:
-        return (jnp.exp(p) * (p - q)).sum(-1)
+        log_p, log_q = jax.nn.log_softmax(p), jax.nn.log_softmax(q)
+        return (jnp.exp(log_p) * (log_p - log_q)).sum(-1)
 
     def entropy(self, outputs: jax.Array) -> jax.Array:
-        return -(jnp.exp(outputs) * outputs).sum(-1)
+        log_p = jax.nn.log_softmax(outputs)
+        return -(jnp.exp(log_p) * log_p).sum(-1)
 
     def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         return jax.random.gumbel(key, (*shape, self.size), jnp.float32)
