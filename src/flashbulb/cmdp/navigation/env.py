@@ -14,10 +14,10 @@ from flashbulb.cmdp.navigation.batch import empty_batch, rules_of
 from flashbulb.cmdp.navigation.judging import empty_verdict
 from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
 from flashbulb.cmdp.navigation.lidar import BINS, write_lidars
+from flashbulb.cmdp.navigation.model import build_model
 from flashbulb.cmdp.navigation.physics import SUBSTEPS, Physics, RolloutPhysics
 from flashbulb.cmdp.navigation.placing import Layout, read_layout, write_layout
 from flashbulb.cmdp.navigation.robots import ROBOTS
-from flashbulb.cmdp.navigation.scenes import build_model
 from flashbulb.cmdp.navigation.streams import seeded
 from flashbulb.cmdp.navigation.tasks import Aim, parse
 from flashbulb.errors import UsageError

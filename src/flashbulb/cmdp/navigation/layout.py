@@ -89,11 +89,3 @@ def place_bodies(batch: Batch, rules: Rules, members: np.ndarray) -> None:
             row[column + 2] = GREMLIN_START if gremlin else VASE_HEIGHT
             row[column + 3] = math.cos(batch.objects[i, k, 2] / 2)
             row[column + 6] = math.sin(batch.objects[i, k, 2] / 2)
-
-
-def check_distances(batch: Batch, rules: Rules) -> np.ndarray:
-    """For each member the smallest slack between keepouts over all pairs; never negative after sampling."""
-    xy = batch.objects[:, :, :2]
-    gaps = np.linalg.norm(xy[:, :, None] - xy[:, None], axis=-1) - rules.keepout[:, None] - rules.keepout
-    gaps[:, np.arange(xy.shape[1]), np.arange(xy.shape[1])] = np.inf
-    return gaps.min(axis=(1, 2))

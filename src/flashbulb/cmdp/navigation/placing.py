@@ -39,7 +39,7 @@ def read_layout(
     for row, column in rules.free:
         if not rules.gremlins[0] <= row < rules.gremlins[1]:
             body = batch.physics[members, column : column + 7]
-            layout["vases"][:, row - group_rows(level)["vases"][0]] = np.c_[body[:, :2], _yaw(body[:, 3:])]
+            layout["vases"][:, row - group_rows(level)["vases"][0]] = np.c_[body[:, :2], read_yaw(body[:, 3:])]
     if level.aim is Aim.BUTTON:
         del layout["goal"]
         layout["goal_button"] = batch.button[members].copy()
@@ -89,6 +89,6 @@ def _buttons(value: np.ndarray, rules: Rules) -> np.ndarray:
     return chosen
 
 
-def _yaw(quaternion: np.ndarray) -> np.ndarray:
+def read_yaw(quaternion: np.ndarray) -> np.ndarray:
     w, x, y, z = quaternion.T
     return np.arctan2(2 * (w * z + x * y), 1 - 2 * (y * y + z * z))
