@@ -173,7 +173,13 @@ def load_model(robot: Robot) -> mujoco.MjModel:
     for geom in spec.geoms:
         geom.margin /= 2  # a pair's margin was the larger of the two and is now their sum
     spec.option.tolerance = 1e-12  # the solver now stops earlier at the same tolerance
-    return spec.compile()
+    total_mass = spec.compiler.settotalmass
+    spec.compiler.settotalmass = -1  # MuJoCo is giving this attribute up; the two calls below do the same
+    model = spec.compile()
+    if total_mass > 0:
+        mujoco.mj_setTotalmass(model, total_mass)
+        mujoco.mj_setConst(model, mujoco.MjData(model))
+    return model
 
 
 def make_physics(robot: Robot, num_envs: int, threads: int | None) -> Physics:
