@@ -14,8 +14,6 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from flashbulb.errors import UsageError
-
 Named = Annotated[str, tyro.conf.Fixed, tyro.conf.Suppress]  # said by position on the command line
 
 
@@ -57,6 +55,9 @@ class TrustRegionConfig:
     """Conjugate-gradient iterations for H^-1 g and H^-1 b."""
     damping: float = 0.1
     """Added to the diagonal of H."""
+    fisher_states: int = 5_000
+    """States that H is averaged over, a fixed random subset of the batch (0: all). A quarter of the states
+    gives the same steps at a quarter of the time; the line search measures KL on all of them."""
     search_steps: int = 20
     """Shortenings that the line search tries before it gives up and changes nothing."""
     search_decay: float = 0.8
@@ -103,6 +104,98 @@ class BalanceConfig:
 
 
 @dataclass(frozen=True)
+class ProximalConfig:
+    """The actor's clipped gradient steps (PPO), and CUP's projection."""
+
+    learning_rate: float = 3e-4
+    """Adam step size; it decays linearly to 0 over the run, as the critics' does."""
+    passes: int = 40
+    """Most passes over the batch in each iteration (not in the paper's table; all peers use 40)."""
+    minibatch: int = 64
+    """States per gradient step."""
+    clip: float = 0.2
+    """The probability ratio counts no further than this from 1."""
+    kl: float = 0.01
+    """Passes end once the mean KL from the policy that sampled exceeds this ("trust region bound")."""
+    max_grad_norm: float = 40.0
+    """Gradients longer than this are shortened to it."""
+
+
+@dataclass(frozen=True)
+class PidConfig:
+    """The multiplier as a PID controller of the excess Delta = J_C + I - d (Appendix A.2).
+
+    The paper gives no gains; these are the peers'. Peers also smooth Delta (0.95) and difference costs ten
+    iterations apart, which reacts to a violation twenty iterations late; the paper's formula does neither.
+    """
+
+    proportional: float = 0.1
+    """K_P, per unit of episode cost."""
+    integral: float = 0.01
+    """K_I."""
+    derivative: float = 0.01
+    """K_D."""
+    smooth_proportional: float = 0.0
+    """Weight of the past in a moving average of Delta for the proportional term; 0 is none."""
+    smooth_derivative: float = 0.0
+    """Weight of the past in a moving average of the cost for the derivative term; 0 is none."""
+    delay: int = 1
+    """Iterations over which the derivative term takes its difference."""
+    initial: float = 1e-3
+    """lambda before anything was learned: K_I times the integral at the start."""
+    maximum: float = 100.0
+    """Cap of lambda, and of the integral's share in it (anti-windup). At 100 the reward has a hundredth's say."""
+
+
+@dataclass(frozen=True)
+class AscentConfig:
+    """The multiplier by gradient ascent, lambda <- (lambda + eta Delta)_+ (PPO-Lagrangian, CUP)."""
+
+    learning_rate: float = 0.035
+    """eta, per unit of episode cost."""
+    initial: float = 1e-3
+    """lambda at the start."""
+    maximum: float = 100.0
+    """Cap of lambda. A peer's CUP has 2, at which its projection hardly moves where cost advantages are small."""
+
+
+@dataclass(frozen=True)
+class ConstantConfig:
+    """The constant that stands in for beta c^I in the ablation (Figure 6)."""
+
+    value: float = 5.0
+    """How much; the recipe `constant-N-X` sets it to N."""
+    of: Literal["value", "step"] = "value"
+    """What it is added to: the cost value (the figure's caption), or the cost of each step. The latter adds a
+    hundred times as much to the value, so that even 3 exceeds a limit of 25 whatever the policy does."""
+
+
+@dataclass(frozen=True)
+class BudgetConfig:
+    """The cost budget in the state (Saute) and its schedule (Simmer)."""
+
+    discount: float = 1.0
+    """Discount of the budget. At 1 it means what the cost limit means; a peer's 0.999 turns a limit of 25
+    into one of about 16 for costs that come evenly."""
+    unsafe_reward: float = -0.2
+    """Reward of every step after the budget is spent. Peers have -1, and -0.2 on navigation tasks: anything below
+    what safe behaviour earns will do, and a small one keeps V_R on the task's scale."""
+    start: float = 0.5
+    """Simmer's first budget, as a share of the cost limit."""
+    lowest: float = 0.1
+    """Simmer's smallest budget, as a share of the cost limit."""
+    proportional: float = 0.05
+    """K_P of Simmer's schedule: the budget grows by this share of what the last episodes left of it. A peer's 5e-4
+    moves the budget by a hundredth per iteration, which is no schedule."""
+    integral: float = 1e-3
+    """K_I of Simmer's schedule."""
+    derivative: float = 0.0
+    """K_D of Simmer's schedule."""
+    smooth: float = 0.0
+    """Weight of the past in a moving average of what was left (Polyak); a peer has 0.995."""
+
+
+@dataclass(frozen=True)
 class Config:
     """A run."""
 
@@ -139,8 +232,13 @@ class Config:
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     critic: CriticConfig = field(default_factory=CriticConfig)
     trust_region: TrustRegionConfig = field(default_factory=TrustRegionConfig)
+    proximal: ProximalConfig = field(default_factory=ProximalConfig)
+    pid: PidConfig = field(default_factory=PidConfig)
+    ascent: AscentConfig = field(default_factory=AscentConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     balance: BalanceConfig = field(default_factory=BalanceConfig)
+    constant: ConstantConfig = field(default_factory=ConstantConfig)
+    budget: BudgetConfig = field(default_factory=BudgetConfig)
 
     @property
     def horizon(self) -> int:
@@ -158,70 +256,3 @@ def to_dict(config: Config) -> dict[str, Any]:
     plain: dict[str, Any] = dataclasses.asdict(config)
     plain["runs_dir"] = str(config.runs_dir)
     return plain
-
-
-_POSITIVE_WHOLE = (
-    "steps",
-    "num_envs",
-    "steps_per_iteration",
-    "threads",
-    "checkpoint_every",
-    "critic.passes",
-    "critic.minibatch",
-    "trust_region.cg_iterations",
-    "trust_region.search_steps",
-    "memory.neighbours",
-    "memory.window",
-    "memory.max_states",
-)
-_POSITIVE = (
-    "critic.learning_rate",
-    "critic.max_grad_norm",
-    "trust_region.kl",
-    "memory.xi",
-)
-_NOT_NEGATIVE = (
-    "cost_limit",
-    "seed",
-    "critic.l2",
-    "trust_region.damping",
-    "memory.embedding",
-    "balance.initial",
-    "balance.rate",
-)
-_UNIT_INTERVAL = ("gamma", "cost_gamma", "lam", "cost_lam", "trust_region.search_decay", "balance.discount")
-
-
-def validate(config: Config) -> Config:
-    """Return the config, or say in one sentence what is wrong with it."""
-
-    def refuse(name: str, value: Any, allowed: str) -> None:
-        raise UsageError(f"{name}: {value!r} is not allowed; it must be {allowed}.")
-
-    def numbers(names: tuple[str, ...]) -> list[tuple[str, Any]]:
-        return [(name, _lookup(config, name)) for name in names]
-
-    for name, value in numbers(_POSITIVE_WHOLE):
-        if value is not None and (int(value) != value or value < 1):
-            refuse(name, value, "a whole number of at least 1")
-    for name, value in numbers(_POSITIVE):
-        if not (math.isfinite(value) and value > 0):
-            refuse(name, value, "a finite number above 0")
-    for name, value in numbers(_NOT_NEGATIVE):
-        if not (math.isfinite(value) and value >= 0):
-            refuse(name, value, "a finite number of at least 0")
-    for name, value in numbers(_UNIT_INTERVAL):
-        if not 0 <= value <= 1:
-            refuse(name, value, "between 0 and 1")
-    for name in ("policy.hidden", "critic.hidden"):
-        if not all(size >= 1 for size in _lookup(config, name)):
-            refuse(name, _lookup(config, name), "sizes of at least 1")
-    if config.steps_per_iteration < config.num_envs:
-        refuse("steps_per_iteration", config.steps_per_iteration, f"at least num_envs ({config.num_envs})")
-    return config
-
-
-def _lookup(config: Any, dotted: str) -> Any:
-    for part in dotted.split("."):
-        config = getattr(config, part)
-    return config

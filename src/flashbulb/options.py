@@ -11,9 +11,10 @@ from typing import Any
 
 import tyro
 
-from flashbulb.config import Config, validate
+from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.recipes import configure, recipe
+from flashbulb.validation import validate
 
 
 def whole_number(text: str) -> int:

@@ -3,40 +3,85 @@
 from __future__ import annotations
 
 import dataclasses
-from dataclasses import dataclass
-from typing import Any, Literal
+import re
+from collections.abc import Mapping
+from typing import Any
 
-from flashbulb.config import Config, validate
+from flashbulb.config import Config
 from flashbulb.errors import UsageError
+from flashbulb.learn.parts import Recipe
+from flashbulb.validation import validate
 
-
-@dataclass(frozen=True)
-class Recipe:
-    """What a learner is made of."""
-
-    summary: str
-    cost_stream: Literal["extrinsic", "memory"] = "extrinsic"
-    """What the cost critic learns from: the task's cost, or that plus beta c^I (MICE)."""
-    cost_critics: int = 1
-    """How many; of several the maximum counts."""
-
-
-RECIPES: dict[str, Recipe] = {
-    "cpo": Recipe("Constrained policy optimisation"),
-    "mice-cpo": Recipe("CPO with memory-driven intrinsic cost estimation", cost_stream="memory"),
+_BASES: dict[str, Recipe] = {
+    "cpo": Recipe("Constrained policy optimisation", "trust-region", "dual"),
+    "pid-lag": Recipe("PPO with a multiplier that a PID controller sets", "proximal", "pid"),
+    "ppo-lag": Recipe("PPO with a multiplier that ascends its gradient", "proximal", "ascent"),
+    "cup": Recipe("PPO step for reward, then projection for cost", "proximal-projection", "ascent"),
+    "saute": Recipe("PPO that sees its cost budget and loses its reward beyond it", "proximal", augmentation="saute"),
+    "simmer-pid": Recipe("Saute with a budget that a PID controller schedules", "proximal", augmentation="simmer"),
+    "td3-pid": Recipe("PID Lagrangian with the larger of two cost critics", "proximal", "pid", cost_critics=2),
+    "trpo": Recipe("Trust region policy optimisation; ignores cost", "trust-region"),
+    "ppo": Recipe("Proximal policy optimisation; ignores cost", "proximal"),
 }
 
 
 def recipe(name: str) -> Recipe:
-    if name not in RECIPES:
-        raise UsageError(f"recipe: unknown recipe {name!r}; the known ones are {', '.join(RECIPES)}.")
-    return RECIPES[name]
+    """The recipe of that name: of the table, or composed as `mice-X`, `constant-N-X`, `X-no-projection`."""
+    known = RECIPES.get(name) or _compose(name)
+    if known is None:
+        raise UsageError(
+            f"recipe: unknown recipe {name!r}; the known ones are {', '.join(RECIPES)}, and mice-X, constant-N-X "
+            "for an X that heeds costs."
+        )
+    return known
+
+
+def _compose(name: str) -> Recipe | None:
+    if name.endswith("-no-projection"):
+        base = recipe(name.removesuffix("-no-projection"))
+        if base.cost_stream != "memory":
+            raise UsageError(f"recipe: {name!r} is not a recipe; only a mice-X has a random projection to leave out.")
+        summary = f"Ablation: no random projection. {base.summary}"
+        return dataclasses.replace(base, summary=summary, settings={**base.settings, "memory": {"embedding": 0}})
+    if name.startswith("mice-"):
+        base = recipe(name.removeprefix("mice-"))
+        return _replace_stream(name, base, "memory", f"MICE: memory-driven intrinsic cost. {base.summary}", {})
+    if constant := re.fullmatch(r"constant-(\d+(?:\.\d+)?)-(.+)", name):
+        value, base = float(constant[1]), recipe(constant[2])
+        summary = f"Ablation: {constant[1]} added to the cost value. {base.summary}"
+        return _replace_stream(name, base, "constant", summary, {"constant": {"value": value}})
+    return None
+
+
+def _replace_stream(name: str, base: Recipe, stream: Any, summary: str, settings: Mapping[str, Any]) -> Recipe:
+    if not base.heeds_cost_critic:
+        raise UsageError(f"recipe: {name!r} is not a recipe; its base has no cost critic for a cost stream to act on.")
+    if base.cost_stream != "extrinsic":
+        raise UsageError(f"recipe: {name!r} is not a recipe; its base already replaces the cost stream.")
+    return dataclasses.replace(base, summary=summary, cost_stream=stream, settings={**base.settings, **settings})
+
+
+RECIPES: dict[str, Recipe] = dict(_BASES)
+RECIPES["mice-pid"] = recipe("mice-pid-lag")  # the paper's short name
+for _name in (
+    "mice-cpo",
+    "mice-cup",
+    "constant-3-cpo",
+    "constant-5-cpo",
+    "constant-15-cpo",
+    "mice-cpo-no-projection",
+):
+    RECIPES[_name] = recipe(_name)
 
 
 def configure(name: str, env: str, **settings: Any) -> Config:
     """A recipe's configuration with the caller's settings on top; parts may be dictionaries."""
-    recipe(name)
     config = Config(recipe=name, env=env)
+    config = _with_settings(config, recipe(name).settings)
+    return validate(_with_settings(config, settings))
+
+
+def _with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
     for field, value in settings.items():
         part = getattr(config, field, None)
         if field not in {f.name for f in dataclasses.fields(Config)}:
@@ -47,4 +92,4 @@ def configure(name: str, env: str, **settings: Any) -> Config:
                 raise UsageError(f"{field}.{min(unknown)}: there is no such setting in {type(part).__name__}.")
             value = dataclasses.replace(part, **value)
         config = dataclasses.replace(config, **{field: value})
-    return validate(config)
+    return config

@@ -1,4 +1,4 @@
-"""A learner: networks and the one jitted function that improves them from a batch."""
+"""A learner: networks, and the one jitted function that improves them from a batch, assembled from parts."""
 
 from __future__ import annotations
 
@@ -9,32 +9,27 @@ import jax
 import jax.numpy as jnp
 
 from flashbulb.config import Config
-from flashbulb.learn.advantages import discounted_return, gae
-from flashbulb.learn.cpo import cpo_step
-from flashbulb.learn.critics import Critics, fit, init_critics, values
+from flashbulb.learn.actors import actor_step_for, init_actor
+from flashbulb.learn.budget import Schedule, reshaped_reward, simmer_step
+from flashbulb.learn.critics import Critics, fit, init_critics
+from flashbulb.learn.estimates import Sample, centre, estimate, standardise, where_unsafe
+from flashbulb.learn.multipliers import Ascent, Pid, Report, ascent_step, pid_step
+from flashbulb.learn.parts import Recipe
 from flashbulb.learn.policy import Policy
+from flashbulb.learn.proximal import Actor, Evidence
 from flashbulb.normaliser import Affine
-from flashbulb.recipes import Recipe
 
 Array = Any  # of JAX or of NumPy
+
+__all__ = ["Episodes", "LearnerState", "Sample", "Update", "init_learner", "make_update", "standardise"]
 
 
 class LearnerState(NamedTuple):
     policy: Any
     critics: Critics
-
-
-class Sample(NamedTuple):
-    """What an update needs of a batch; every array is (time, member, ...)."""
-
-    observations: Array
-    next_observations: Array  # the final observation where an episode ended
-    actions: Array
-    rewards: Array
-    costs: Array  # extrinsic
-    terminated: Array
-    ended: Array  # terminated or truncated
-    intrinsic: Array  # c^I
+    optimiser: Any = ()  # the actor's
+    multiplier: Any = ()  # Pid, Ascent, or nothing
+    schedule: Any = ()  # of the budget in the state, where there is one
 
 
 class Episodes(NamedTuple):
@@ -47,7 +42,7 @@ class Episodes(NamedTuple):
 class Update(NamedTuple):
     state: LearnerState
     cost_bias: jax.Array  # (time, member) V_C - G_C, for the balancing factor
-    report: dict[str, jax.Array]
+    report: Report
 
 
 UpdateFunction = Callable[[LearnerState, Sample, Affine, Array, Episodes, Array, jax.Array], Update]
@@ -55,10 +50,20 @@ UpdateFunction = Callable[[LearnerState, Sample, Affine, Array, Episodes, Array,
 
 def init_learner(policy: Policy, observation_size: int, recipe: Recipe, config: Config, key: jax.Array) -> LearnerState:
     policy_key, critic_key = jax.random.split(key)
-    return LearnerState(
-        policy.init(policy_key, observation_size, config.policy),
-        init_critics(critic_key, observation_size, recipe.cost_critics, config.critic),
-    )
+    actor = init_actor(policy, observation_size, recipe, config, policy_key)
+    critics = init_critics(critic_key, observation_size, recipe.cost_critics, config.critic)
+    multiplier: Any = ()
+    if recipe.multiplier == "pid":
+        multiplier = Pid.start(config.pid)
+    elif recipe.multiplier == "ascent":
+        multiplier = Ascent.start(config.ascent)
+    schedule = () if recipe.augmentation == "none" else Schedule.start(first_budget(recipe, config))
+    return LearnerState(actor.params, critics, actor.optimiser, multiplier, schedule)
+
+
+def first_budget(recipe: Recipe, config: Config) -> float:
+    """What an episode may cost before anything was learned."""
+    return config.cost_limit * (config.budget.start if recipe.augmentation == "simmer" else 1.0)
 
 
 def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunction:
@@ -67,6 +72,7 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
     Its arguments: the learner's state, the sample, the frozen normaliser, beta, the episodes' means, the share of
     the run that is done, and a random key.
     """
+    step_actor = actor_step_for(policy, recipe, config)
 
     @jax.jit
     def update(
@@ -78,56 +84,69 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
         progress: jax.Array,
         key: jax.Array,
     ) -> Update:
-        observations = normalise(sample.observations)
-        v_r, v_c = values(state.critics, observations)
-        next_v_r, next_v_c = values(state.critics, normalise(sample.next_observations))
-        ends = sample.terminated, sample.ended
-
-        # Extrinsic-intrinsic cost and advantage (equation 6 and below it), by GAE.
-        costs = sample.costs + beta * sample.intrinsic
-        a_r = gae(sample.rewards, v_r, next_v_r, *ends, config.gamma, config.lam)
-        a_c = gae(costs, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
-        # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
-        true_cost = discounted_return(sample.costs, v_c, next_v_c, *ends, config.cost_gamma)
-        cost_bias = v_c - true_cost
+        rewards, schedule, scheduled = _budget(state, sample, episodes, recipe, config)
+        seen = estimate(state.critics, sample, rewards, beta, normalise, config)
 
         # Theorem 2: the constraint is J_C <= d - I, with I the discounted intrinsic cost.
         intrinsic_return = beta * sample.intrinsic.mean() / (1 - config.cost_gamma)
-        excess = episodes.cost + intrinsic_return - config.cost_limit
+        cost = episodes.cost + intrinsic_return
+        excess = cost - config.cost_limit
+        multiplier, lam, priced = _price(state, cost, recipe, config)
+
+        observations, actions = _flat(normalise(sample.observations)), _flat(sample.actions)
+        log_prob = policy.log_prob(policy.outputs(state.policy, observations), actions)
+        a_r, a_c = _flat(standardise(seen.a_r)), _flat(centre(seen.a_c))
         constraint = excess / episodes.length if config.trust_region.scale == "step" else excess
-
-        def flat(x: jax.Array) -> jax.Array:
-            return x.reshape(-1, *x.shape[2:])
-
-        new_policy, report = cpo_step(
-            policy,
-            state.policy,
-            flat(observations),
-            flat(sample.actions),
-            flat(standardise(a_r)),
-            flat(a_c - a_c.mean()),
+        actor, stepped = step_actor(
+            Actor(state.policy, state.optimiser),
+            Evidence(observations, actions, log_prob, a_r, a_c),
             constraint,
-            config.trust_region,
+            lam,
+            config.proximal.learning_rate * (1 - progress),
+            jax.random.fold_in(key, 1),
         )
-        targets = jnp.stack([flat(a_r + v_r)] + [flat(a_c + v_c)] * recipe.cost_critics)
-        learning_rate = config.critic.learning_rate * (1 - progress)
-        critics, losses = fit(state.critics, flat(observations), targets, key, learning_rate, config.critic)
+        targets = jnp.stack([_flat(seen.a_r + seen.v_r)] + [_flat(seen.a_c + seen.v_c)] * recipe.cost_critics)
+        critic_rate = config.critic.learning_rate * (1 - progress)
+        critics, losses = fit(state.critics, observations, targets, key, critic_rate, config.critic)
 
-        unsafe = sample.costs > 0
-        report |= {
+        measured = {
             "constraint": excess,
             "intrinsic_return": intrinsic_return,
-            "cost_bias": cost_bias.mean(),
-            "cost_bias_unsafe": jnp.where(unsafe, cost_bias, 0).sum() / jnp.maximum(unsafe.sum(), 1),
-            "cost_value": v_c.mean(),
+            "cost_bias": seen.cost_bias.mean(),
+            "cost_bias_unsafe": where_unsafe(seen.cost_bias, sample.costs),
+            "cost_value": seen.v_c.mean(),
             "reward_loss": losses[0],
             "cost_loss": losses[1:].mean(),
-            "entropy": policy.entropy(policy.outputs(new_policy, flat(observations))).mean(),
+            "entropy": policy.entropy(policy.outputs(actor.params, observations)).mean(),
         }
-        return Update(LearnerState(new_policy, critics), cost_bias, report)
+        after = LearnerState(actor.params, critics, actor.optimiser, multiplier, schedule)
+        return Update(after, seen.cost_bias, stepped | priced | scheduled | measured)
 
     return update
 
 
-def standardise(advantage: jax.Array) -> jax.Array:
-    return (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+def _budget(
+    state: LearnerState, sample: Sample, episodes: Episodes, recipe: Recipe, config: Config
+) -> tuple[jax.Array, Any, Report]:
+    """The rewards to learn from, the schedule of the budget, and what to report of it."""
+    if recipe.augmentation == "none":
+        return sample.rewards, state.schedule, {}
+    rewards = reshaped_reward(sample.rewards, sample.next_observations, config.budget)
+    schedule = state.schedule
+    if recipe.augmentation == "simmer":
+        schedule = simmer_step(schedule, episodes.cost, config.cost_limit, config.budget)
+    return rewards, schedule, {"budget": state.schedule.budget}
+
+
+def _price(state: LearnerState, cost: jax.Array, recipe: Recipe, config: Config) -> tuple[Any, jax.Array, Report]:
+    """The multiplier's state, lambda, and what to report of it. CPO's dual finds its own."""
+    if recipe.multiplier == "pid":
+        return pid_step(state.multiplier, cost, config.cost_limit, config.pid)
+    if recipe.multiplier == "ascent":
+        return ascent_step(state.multiplier, cost, config.cost_limit, config.ascent)
+    return state.multiplier, jnp.float32(0), {}
+
+
+def _flat(x: jax.Array) -> jax.Array:
+    """(time, member, ...) -> (state, ...)."""
+    return x.reshape(-1, *x.shape[2:])

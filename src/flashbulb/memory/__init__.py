@@ -3,5 +3,6 @@
 from flashbulb.memory.balance import Balance
 from flashbulb.memory.flashbulb import FlashbulbMemory
 from flashbulb.memory.intrinsic import anticipation
+from flashbulb.memory.streams import CostStream, stream_for
 
-__all__ = ["Balance", "FlashbulbMemory", "anticipation"]
+__all__ = ["Balance", "CostStream", "FlashbulbMemory", "anticipation", "stream_for"]

@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flashbulb.cmdp import CMDP
-from flashbulb.errors import RunError
+from flashbulb.errors import RunError, UsageError
 from flashbulb.learn.policy import Policy
 from flashbulb.normaliser import Affine
 
@@ -69,8 +69,13 @@ def collect(
     for t in range(horizon):
         action = policy.act(params, normalise(observations[t]), noise[t])
         actions.append(action)
-        obs, rewards[t], costs[t], terminated[t], truncated[t], info = env.step(policy.to_env(action))
-        observations[t + 1] = obs
+        obs, rewards[t], cost, terminated[t], truncated[t], info = env.step(policy.to_env(action))
+        if np.shape(cost) != (members,):
+            raise UsageError(
+                f"env: {env.env_id} returns costs of shape {np.shape(cost)}; it must be {(members,)}, one constraint "
+                "(add several up, or train with the one that matters)."
+            )
+        observations[t + 1], costs[t] = obs, cost
         if info["_final_obs"].any():
             rows = np.flatnonzero(info["_final_obs"])
             finals.append((t, rows, np.asarray(info["final_obs"])[rows]))

@@ -11,12 +11,12 @@ import jax
 import numpy as np
 from rich.console import Console
 
-from flashbulb.cmdp import CMDP, State, make
-from flashbulb.config import Config, validate
+from flashbulb.cmdp import CMDP, State
+from flashbulb.config import Config
 from flashbulb.errors import RunError
 from flashbulb.learn.learner import Episodes, LearnerState, Sample, init_learner, make_update
 from flashbulb.learn.policy import Policy, policy_for
-from flashbulb.memory import Balance, FlashbulbMemory, anticipation
+from flashbulb.memory import Balance, FlashbulbMemory, anticipation, stream_for
 from flashbulb.normaliser import Normaliser
 from flashbulb.recipes import recipe as recipe_named
 from flashbulb.run.checkpoint import save_tree
@@ -34,6 +34,8 @@ from flashbulb.run.metrics import (
     read_csv,
 )
 from flashbulb.run.progress import progress_for
+from flashbulb.run.world import announce_budget, make_world
+from flashbulb.validation import validate
 
 
 class RunState(NamedTuple):
@@ -56,21 +58,20 @@ class Result(NamedTuple):
     summary: Row
 
 
-def train(config: Config, console: Console | None = None) -> Result:
-    """Run a configuration from start to end."""
+def train(config: Config, console: Console | None = None, env: CMDP | None = None) -> Result:
+    """Run a configuration from start to end, on the task that it names or on `env`, a batch of the same size."""
     validate(config)
     use_compilation_cache()
     console = console or Console()
     recipe = recipe_named(config.recipe)
-    env = make(config.env, config.num_envs, config.seed, config.threads)
+    env = make_world(recipe, config, env)
     policy = policy_for(env.single_observation_space, env.single_action_space)
     state = start(env, policy, config)
     update = make_update(policy, recipe, config)
     directory = RunDirectory.create(config)
     console.print(f"{config.recipe} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
     recorder = Recorder(directory, config)
-    remembers = recipe.cost_stream == "memory"
-    workers = config.threads or os.cpu_count() or 1
+    stream = stream_for(recipe.cost_stream, config, workers=config.threads or os.cpu_count() or 1)
 
     with progress_for(console, config.iterations, 0, config.cost_limit) as progress:
         for n in range(config.iterations):
@@ -81,14 +82,9 @@ def train(config: Config, console: Console | None = None) -> Result:
             params = jax.tree.map(np.asarray, state.learner.policy)
 
             batch, flight = collect(env, policy, params, normalise, noise, state.flight)  # sample under pi_k
-            memory, intrinsic = state.memory, np.zeros_like(batch.costs)
-            if remembers:
-                unsafe = batch.costs > 0
-                memory = memory.remember(batch.observations[unsafe], n, config.memory)  # update M
-                flat = batch.observations.reshape(-1, batch.observations.shape[-1])
-                cost, memory = memory.intrinsic_cost(flat, normalise, config.memory, unsafe.ravel(), workers)
-                intrinsic = cost.reshape(batch.costs.shape)  # c^I
-            beta = state.balance.beta(config.balance) if remembers else 0.0
+            seen = batch.observations, batch.costs
+            memory, intrinsic = stream.recall(state.memory, *seen, n, normalise)  # update M; c^I
+            beta = stream.beta(state.balance)
             means = episode_means(batch, flight, env.max_episode_steps)
             learner, bias, report = update(  # values, advantages, policy
                 state.learner,
@@ -99,9 +95,8 @@ def train(config: Config, console: Console | None = None) -> Result:
                 np.float32(n / config.iterations),
                 update_key,
             )
-            balance = state.balance
-            if remembers:
-                balance = balance.correct(np.asarray(bias), intrinsic, config.balance)  # beta_{n+1}
+            balance = stream.correct(state.balance, np.asarray(bias), intrinsic)  # beta_{n+1}
+            announce_budget(env, learner.schedule)
 
             totals = state.totals.add(batch, means.cost, config.cost_limit)
             normaliser = state.normaliser.absorb(batch.observations)
