@@ -1,0 +1,83 @@
+"""Training's own CPO step on a tabular softmax policy, with exact expectations in place of a batch.
+
+The one module of this room that knows `learn`: Theorem 2 speaks of the policy that the update returns, and a
+second implementation of the update would prove nothing about the first.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from gymnasium.spaces import Discrete
+
+from flashbulb.config import TrustRegionConfig
+from flashbulb.learn.cpo import cpo_step, primal_step, solve_dual
+from flashbulb.learn.policy import Categorical
+from flashbulb.theory.cmdp import Table
+
+
+class TabularSoftmax(Categorical):
+    """Logits are the parameters, (S, A); an observation is a state's index. KL is weighted row by row."""
+
+    def __init__(self, actions: int, row_weights: jax.Array) -> None:
+        super().__init__(Discrete(actions))
+        self.row_weights = row_weights
+
+    def outputs(self, params: Any, observations: jax.Array) -> jax.Array:
+        return params[observations]
+
+    def kl(self, p: jax.Array, q: jax.Array) -> jax.Array:
+        return self.row_weights * super().kl(p, q)
+
+
+@partial(jax.jit, static_argnames="config")
+def _step(
+    logits: jax.Array,
+    occupied: jax.Array,
+    reward_advantage: jax.Array,
+    cost_advantage: jax.Array,
+    constraint: jax.Array,
+    config: TrustRegionConfig,
+) -> tuple[jax.Array, jax.Array]:
+    """Every pair (s, a) is one row of the batch; weights turn the mean over rows into E over d^pi and pi."""
+    states, actions = logits.shape
+    rows = jnp.arange(states * actions)
+    state, action = rows // actions, rows % actions
+    weight = (occupied[:, None] * jax.nn.softmax(logits) * states * actions).ravel()
+    new, report = cpo_step(
+        TabularSoftmax(actions, states * occupied[state]),  # type: ignore[arg-type]
+        logits,
+        state,
+        action,
+        weight * reward_advantage.ravel(),
+        weight * cost_advantage.ravel(),
+        constraint,
+        config,
+    )
+    return new, report["cpo_case"]
+
+
+def cpo_update(
+    logits: np.ndarray,
+    occupied: np.ndarray,
+    reward_advantage: Table,
+    cost_advantage: Table,
+    constraint: float,
+    config: TrustRegionConfig,
+) -> tuple[np.ndarray, int]:
+    """Logits of pi_{k+1}, and which case of CPO it was. `constraint` is in the units of `cost_advantage`."""
+    arrays = (jnp.asarray(x, jnp.float32) for x in (logits, occupied, reward_advantage, cost_advantage, constraint))
+    new, case = _step(*arrays, config)
+    return np.asarray(new, np.float64), int(case)
+
+
+def closed_form_step(h_g: np.ndarray, h_b: np.ndarray, g: np.ndarray, b: np.ndarray, c: float, kl: float) -> np.ndarray:
+    """x of Appendix A.1 by training's solve_dual and primal_step, given H^-1 g and H^-1 b."""
+    config = TrustRegionConfig(kl=kl, recover="infeasible")
+    q, r, s = (jnp.float32(x) for x in (g @ h_g, g @ h_b, b @ h_b))
+    dual = solve_dual(q, r, s, jnp.float32(c), config)
+    return np.asarray(primal_step(dual, jnp.float32(h_g), jnp.float32(h_b), s, config), np.float64)

@@ -1,0 +1,117 @@
+"""Proposition 4.1: the balancing factor, checked on training's own `Balance`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flashbulb.config import BalanceConfig
+from flashbulb.memory import Balance
+from flashbulb.theory.cases import Check, difference, judge
+
+_WHERE = "Prop. 4.1"
+
+
+def _transitions(count: int, seed: int) -> list[dict[str, float]]:
+    """One transition each: its extrinsic target, intrinsic cost, estimate, true value, beta and n."""
+    rng = np.random.default_rng(seed)
+    return [
+        {
+            "extrinsic_target": float(rng.exponential(5)),
+            "c_i": float(rng.uniform(0.01, 1)),
+            "bias": float(rng.standard_normal() * 3),
+            "beta": float(rng.exponential()),
+            "alpha": float(rng.uniform(0.01, 1)),
+            "gamma": float(rng.uniform(0.5, 0.99)),
+            "n": int(rng.integers(1, 50)),
+        }
+        for _ in range(count)
+    ]
+
+
+def _next_beta(t: dict[str, float]) -> float:
+    """beta_{n+1} of training's code for a single state, gamma^n left out."""
+    config = BalanceConfig(initial=t["beta"], rate=t["alpha"], discount=1.0)
+    corrected = Balance.start(config).correct(np.array([t["bias"]]), np.array([t["c_i"]]), config)
+    return corrected.beta(config)
+
+
+def modified_target(count: int, seed: int) -> Check:
+    """beta' realises Q'_T = Q_T - alpha eps, but never less than the extrinsic target (the clip)."""
+    slacks = []
+    for t in _transitions(count, seed):
+        wanted = t["extrinsic_target"] + t["beta"] * t["c_i"] - t["alpha"] * t["bias"]
+        got = t["extrinsic_target"] + _next_beta(t) * t["c_i"]
+        slacks.append(difference(got, max(wanted, t["extrinsic_target"])))
+    return judge(_WHERE, "without gamma^n: beta' gives max(Q_T - a eps_n, extrinsic target)", slacks)
+
+
+def modified_target_printed(count: int, seed: int) -> Check:
+    """The factor gamma^n enters after the derivation, so the printed beta' does not give Q'_T (n > 0)."""
+    slacks = []
+    for t in _transitions(count, seed):
+        wanted = t["extrinsic_target"] + t["beta"] * t["c_i"] - t["alpha"] * t["bias"]
+        printed = max(t["gamma"] ** t["n"] * (t["beta"] - t["alpha"] * t["bias"] / t["c_i"]), 0.0)
+        slacks.append(difference(t["extrinsic_target"] + printed * t["c_i"], max(wanted, t["extrinsic_target"])))
+    return judge(_WHERE, "as printed, with gamma^n: the same", slacks, expected=False)
+
+
+def direction_printed(count: int, seed: int) -> Check:
+    """ "The direction of the update depends solely on eps_n": slack is how far beta' moves the right way."""
+    slacks = []
+    for t in _transitions(count, seed):
+        bias = -abs(t["bias"]) * 0.1
+        printed = max(t["gamma"] ** t["n"] * (t["beta"] - t["alpha"] * bias / t["c_i"]), 0.0)
+        slacks.append(printed - t["beta"])
+    return judge(_WHERE, "as printed: eps_n < 0 raises beta' above beta_n", slacks, expected=False)
+
+
+def direction(count: int, seed: int) -> Check:
+    """The undiscounted b_n moves against the bias, whatever n is."""
+    slacks = []
+    for t in _transitions(count, seed):
+        config = BalanceConfig(initial=t["beta"], rate=t["alpha"], discount=t["gamma"])
+        balance = Balance(np.asarray(t["beta"]), np.asarray(t["n"]))
+        moved = balance.correct(np.array([t["bias"]]), np.array([t["c_i"]]), config)
+        slacks.append(float((balance.b - moved.b) * np.sign(t["bias"])))
+    return judge(_WHERE, "corrected: the undiscounted b_n moves against eps_n, whatever n", slacks)
+
+
+def recursion_printed(count: int, seed: int) -> Check:
+    """beta' fed back as beta_n, with no bias to correct: does it decay like gamma^n?"""
+    slacks = []
+    for t in _transitions(count, seed):
+        beta = t["beta"]
+        for n in range(int(t["n"]) + 1):
+            beta = t["gamma"] ** n * beta
+        slacks.append(difference(beta, t["gamma"] ** t["n"] * t["beta"]))
+        n = int(t["n"])
+        assert np.isclose(beta, t["gamma"] ** (n * (n + 1) / 2) * t["beta"], atol=1e-300)
+    return judge(_WHERE, "as printed and iterated: with eps = 0, beta_n = gamma^n beta_0", slacks, expected=False)
+
+
+def recursion(count: int, seed: int) -> Check:
+    """Training's reading: beta_n = gamma^n max(beta_0 - a sum of eps / c^I, 0)."""
+    rng = np.random.default_rng(seed)
+    slacks = []
+    for t in _transitions(count, seed):
+        config = BalanceConfig(initial=t["beta"], rate=t["alpha"], discount=t["gamma"])
+        balance, biases = Balance.start(config), rng.standard_normal(int(t["n"]))
+        for bias in biases:
+            balance = balance.correct(np.array([bias]), np.array([t["c_i"]]), config)
+        unclipped = t["beta"] - t["alpha"] * biases.sum() / t["c_i"]
+        slacks.append(difference(balance.beta(config), t["gamma"] ** len(biases) * max(unclipped, 0.0)))
+    return judge(_WHERE, "corrected: beta_n = gamma^n max(beta_0 - a sum eps/c^I, 0)", slacks)
+
+
+def one_factor_for_all(count: int, seed: int) -> Check:
+    """The proposition has a beta for each transition, training one for all: the change that least squares would
+    choose, found here by `numpy.linalg.lstsq`."""
+    slacks = []
+    for rng in np.random.default_rng(seed).spawn(count):
+        bias, c_i = rng.standard_normal(30), rng.uniform(0, 1, 30) * (rng.random(30) < 0.7)
+        c_i[0] = 0.5
+        config = BalanceConfig(initial=50.0, rate=float(rng.uniform(0.01, 1)), discount=1.0)
+        moved = Balance.start(config).correct(bias, c_i, config)
+        best = np.linalg.lstsq(c_i[:, None], -config.rate * bias, rcond=None)[0][0]
+        slacks.append(difference(moved.b, 50.0 + best))
+    return judge(_WHERE, "one beta for all states: its change times c^I is the best fit to -a eps", slacks)

@@ -1,0 +1,149 @@
+"""Tabular Q-learning of costs, plain, with two tables, and with intrinsic cost: Algorithm 1 without a policy.
+
+Each iteration samples a stretch of a trajectory under uniformly random actions, takes its unsafe states into
+the memory, and updates the table transition by transition. Values that are read for a target carry zero-mean
+noise, uniform on [-noise, noise] and fresh for every action: what function approximation does, in a form whose
+effect is known. The memory and the balancing factor are training's.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import njit
+
+from flashbulb.config import BalanceConfig, MemoryConfig
+from flashbulb.memory import Balance, FlashbulbMemory
+from flashbulb.normaliser import Normaliser
+from flashbulb.theory.cmdp import Table, TabularCMDP, least_cost_q
+
+
+class Schedule(NamedTuple):
+    """How long and how fast: a pair's i-th update (from 0) has step size (1 + i)^-power, at least `floor`."""
+
+    iterations: int = 400
+    steps: int = 2000
+    power: float = 0.7
+    floor: float = 0.0
+
+
+class Trace(NamedTuple):
+    """One run: the table at the end, and after each iteration its mean bias, its largest error, and beta."""
+
+    q: Table
+    bias: np.ndarray
+    error: np.ndarray
+    beta: np.ndarray
+    c_i: np.ndarray  # (S,) at the end
+
+
+@njit(cache=True)
+def _walk(cumulative: np.ndarray, state: int, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Uniform actions; one step in twenty starts anew in a uniform state, so that all pairs are met for ever."""
+    states, actions, _ = cumulative.shape
+    path = np.empty((3, len(draws)), np.int64)
+    for t in range(len(draws)):
+        if draws[t, 0] < 0.05:
+            state = int(draws[t, 0] / 0.05 * states)
+        action = int(draws[t, 1] * actions)
+        follower = min(np.searchsorted(cumulative[state, action], draws[t, 2], side="right"), states - 1)
+        path[0, t], path[1, t], path[2, t] = state, action, follower
+        state = follower
+    return path[0], path[1], path[2]
+
+
+@njit(cache=True)
+def _greedy_updates(
+    q: np.ndarray,
+    visits: np.ndarray,
+    path: tuple[np.ndarray, np.ndarray, np.ndarray],
+    cost: np.ndarray,
+    gamma: float,
+    noise: np.ndarray,
+    power: float,
+    floor: float,
+) -> None:
+    """Q(s, a) <- (1 - a) Q(s, a) + a (c + gamma min_a' (Q(s', a') + eps_a'))."""
+    for t in range(len(path[0])):
+        s, a, follower = path[0][t], path[1][t], path[2][t]
+        step = max((1.0 + visits[s, a]) ** -power, floor)
+        visits[s, a] += 1
+        q[s, a] += step * (cost[s, a] + gamma * (q[follower] + noise[t]).min() - q[s, a])
+
+
+@njit(cache=True)
+def _twin_updates(
+    q: np.ndarray,
+    visits: np.ndarray,
+    path: tuple[np.ndarray, np.ndarray, np.ndarray],
+    cost: np.ndarray,
+    gamma: float,
+    noise: np.ndarray,
+    power: float,
+    floor: float,
+) -> None:
+    """TD3 for costs: the first of two tables (2, S, A) chooses a', the larger of both values is the target."""
+    for t in range(len(path[0])):
+        s, a, follower = path[0][t], path[1][t], path[2][t]
+        step = max((1.0 + visits[s, a]) ** -power, floor)
+        visits[s, a] += 1
+        first, second = q[0, follower] + noise[0, t], q[1, follower] + noise[1, t]
+        chosen = first.argmin()
+        target = cost[s, a] + gamma * max(first[chosen], second[chosen])
+        q[0, s, a] += step * (target - q[0, s, a])
+        q[1, s, a] += step * (target - q[1, s, a])
+
+
+def _uniform_noise(rng: np.random.Generator, shape: tuple[int, ...], noise: float) -> np.ndarray:
+    return rng.uniform(-noise, noise, shape) if noise else np.zeros(shape)
+
+
+def learn_with_intrinsic_cost(
+    cmdp: TabularCMDP,
+    balance_config: BalanceConfig,
+    memory_config: MemoryConfig,
+    schedule: Schedule,
+    noise: float,
+    rng: np.random.Generator,
+) -> Trace:
+    """Equation 6 with beta_n of Proposition 4.1, eps_n measured against the exact Q*_C. beta_0 = 0 is plain
+    Q-learning."""
+    optimum, cumulative = least_cost_q(cmdp, cmdp.cost), cmdp.transitions.cumsum(2)
+    normalise = Normaliser.empty(cmdp.features.shape[1]).absorb(cmdp.features).affine()
+    memory = FlashbulbMemory.empty(cmdp.features.shape[1], memory_config, rng)
+    balance, q, visits, state = Balance.start(balance_config), np.zeros_like(optimum), np.zeros(optimum.shape), 0
+    features, c_i = cmdp.features.astype(np.float32), np.zeros(cmdp.states)
+    records = np.zeros((schedule.iterations, 3))
+    for n in range(schedule.iterations):
+        path = _walk(cumulative, state, rng.random((schedule.steps, 3)))
+        states, actions, followers = path
+        state = int(followers[-1])
+        memory = memory.remember(cmdp.features[states[cmdp.cost[states, actions] > 0]], n, memory_config)
+        distinct, memory = memory.intrinsic_cost(features, normalise, memory_config)
+        c_i, beta = distinct.astype(np.float64), balance.beta(balance_config)
+        draws = _uniform_noise(rng, (schedule.steps, cmdp.actions), noise)
+        costs = cmdp.cost + beta * c_i[:, None]
+        _greedy_updates(q, visits, path, costs, cmdp.gamma, draws, schedule.power, schedule.floor)
+        bias = q - optimum
+        balance = balance.correct(bias[states, actions], c_i[states], balance_config)
+        records[n] = bias.mean(), np.abs(bias).max(), beta
+    return Trace(q, *records.T, c_i)
+
+
+def learn_with_twin_maximum(
+    cmdp: TabularCMDP, schedule: Schedule, noise: float, shared: float, rng: np.random.Generator
+) -> Trace:
+    """Two tables whose noise agrees for a share `shared` of all reads (networks that learn alike)."""
+    optimum, cumulative = least_cost_q(cmdp, cmdp.cost), cmdp.transitions.cumsum(2)
+    q, visits, state = np.zeros((2, *optimum.shape)), np.zeros(optimum.shape), 0
+    records = np.zeros((schedule.iterations, 3))
+    for n in range(schedule.iterations):
+        path = _walk(cumulative, state, rng.random((schedule.steps, 3)))
+        state = int(path[2][-1])
+        draws = _uniform_noise(rng, (2, schedule.steps, cmdp.actions), noise)
+        draws[1] = np.where(rng.random((schedule.steps, 1)) < shared, draws[0], draws[1])
+        _twin_updates(q, visits, path, cmdp.cost, cmdp.gamma, draws, schedule.power, schedule.floor)
+        bias = q.max(0) - optimum
+        records[n] = bias.mean(), np.abs(bias).max(), 0.0
+    return Trace(q.max(0), *records.T, np.zeros(cmdp.states))

@@ -1,0 +1,96 @@
+"""Worlds to check on: random CMDPs, a cliff, a corridor with a hazard, and two hazards side by side."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from flashbulb.errors import UsageError
+from flashbulb.theory.cmdp import TabularCMDP
+
+CLIFF = """\
+........
+........
+SXXXXXXG
+"""
+CORRIDOR = """\
+S..HHH..G
+.........
+"""
+_MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
+
+
+def random_cmdp(states: int, actions: int, sparsity: float, seed: int, gamma: float = 0.9) -> TabularCMDP:
+    """Transitions with about a share `sparsity` of impossible successors, and as many costless states.
+
+    One state is always costly and one successor of each pair always possible.
+    """
+    if states < 2 or actions < 2:
+        raise UsageError(f"states, actions: ({states}, {actions}) is too few; there must be at least 2 of each.")
+    if not 0 <= sparsity < 1:
+        raise UsageError(f"sparsity: {sparsity!r} is not allowed; it must be at least 0 and below 1.")
+    rng = np.random.default_rng(seed)
+    possible = rng.random((states, actions, states)) >= sparsity
+    one = rng.integers(states, size=(states, actions))
+    np.put_along_axis(possible, one[..., None], True, axis=-1)
+    weights = rng.exponential(size=possible.shape) * possible
+    costly = rng.random(states) >= sparsity
+    costly[rng.integers(states)] = True
+    return TabularCMDP(
+        weights / weights.sum(-1, keepdims=True),
+        rng.standard_normal((states, actions)),
+        rng.exponential(size=(states, actions)) * costly[:, None],
+        rng.dirichlet(np.ones(states)),
+        gamma,
+        rng.standard_normal((states, 3)),
+    )
+
+
+def grid_world(drawing: str, slip: float, gamma: float) -> TabularCMDP:
+    """A world from its drawing: S start, G goal (reward 1, then back to the start), H hazard (cost 1),
+    X cliff (cost 1, then back to the start). With probability `slip` the move goes in a random direction."""
+    rows = drawing.split()
+    cells = [(y, x) for y, row in enumerate(rows) for x in range(len(row))]
+    index = {cell: s for s, cell in enumerate(cells)}
+    kind = np.array([rows[y][x] for y, x in cells])
+    start = int(np.flatnonzero(kind == "S")[0])
+    intended = np.zeros((len(cells), len(_MOVES), len(cells)))
+    for s, (y, x) in enumerate(cells):
+        for a, (dy, dx) in enumerate(_MOVES):
+            away = kind[s] in "GX"
+            intended[s, a, start if away else index.get((y + dy, x + dx), s)] = 1.0
+    transitions = (1 - slip) * intended + slip * intended.mean(1, keepdims=True)
+    everywhere = np.ones((1, len(_MOVES)))
+    return TabularCMDP(
+        transitions,
+        (kind == "G")[:, None] * everywhere,
+        np.isin(kind, ["H", "X"])[:, None] * everywhere,
+        np.eye(len(cells))[start],
+        gamma,
+        np.array(cells, float),
+    )
+
+
+def cliff(gamma: float = 0.9) -> TabularCMDP:
+    """The short way to the goal runs along an edge from which one slips."""
+    return grid_world(CLIFF, slip=0.2, gamma=gamma)
+
+
+def corridor(gamma: float = 0.9) -> TabularCMDP:
+    """Straight on through the hazard, or around it on the other lane."""
+    return grid_world(CORRIDOR, slip=0.1, gamma=gamma)
+
+
+def two_hazards(gamma: float = 0.9) -> TabularCMDP:
+    """From the start, each action leads to its own hazard for good. Both cost 1 a step, the first pays.
+
+    No action is safer than another (A_C = 0 everywhere), yet a memory that met one hazard more often than the
+    other gives them different intrinsic costs: the counterexample to Theorem 2 as printed.
+    """
+    transitions = np.zeros((3, 2, 3))
+    transitions[0, 0, 1] = transitions[0, 1, 2] = transitions[1, :, 1] = transitions[2, :, 2] = 1.0
+    cost = np.array([[0.0, 0.0], [1.0, 1.0], [1.0, 1.0]])
+    reward = np.array([[0.0, 0.0], [1.0, 1.0], [0.0, 0.0]])
+    return TabularCMDP(transitions, reward, cost, np.array([1.0, 0.0, 0.0]), gamma, np.array([[0.0], [-3.0], [3.0]]))
+
+
+NAMED = {"cliff": cliff, "corridor": corridor, "two-hazards": two_hazards}
