@@ -112,6 +112,14 @@ def test_actions_of_another_shape_are_refused(env_id: str) -> None:
         env.step(random_actions(env, 1)[0][:1])
 
 
+def test_nan_actions_are_refused(env_id: str) -> None:
+    env = begin(env_id, 2)
+    actions = random_actions(env, 1)[0]
+    actions[1, 0] = np.nan
+    with pytest.raises(UsageError, match="actions"):
+        env.step(actions)
+
+
 def test_threads_do_not_matter(env_id: str) -> None:
     runs = []
     for threads in (1, 2, 3):

@@ -71,6 +71,8 @@ class VelocityTask:
         wanted = (self.num_envs, len(self._low))
         if actions.shape != wanted:
             raise UsageError(f"actions: shape {actions.shape} is not allowed; it must be {wanted}.")
+        if np.isnan(actions).any():  # MuJoCo would take it for zero and go on
+            raise UsageError("actions: NaN is not allowed; every entry must be a number.")
         return np.clip(actions, self._low, self._high)
 
     def _velocity(self) -> tuple[np.ndarray, np.ndarray]:
