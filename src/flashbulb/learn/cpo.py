@@ -16,7 +16,7 @@ import jax.numpy as jnp
 
 from flashbulb.config import TrustRegionConfig
 from flashbulb.learn.policy import Policy
-from flashbulb.learn.trust_region import Trial, fisher_product, flatten, line_search, solve
+from flashbulb.learn.trust_region import Trial, fisher_product, fisher_rows, flatten, line_search, solve
 
 # What a step did; the number is what the metrics record.
 RECOVER, FROM_OUTSIDE, FROM_INSIDE, UNCONSTRAINED = 0, 1, 2, 3
@@ -104,7 +104,8 @@ def cpo_step(
 
     g = jax.grad(surrogate(reward_advantage))(theta)
     b = jax.grad(surrogate(cost_advantage))(theta)
-    product = fisher_product(outputs_of, policy.kl, theta)
+    metric_states = observations[fisher_rows(len(observations), config.fisher_states)]
+    product = fisher_product(lambda v: policy.outputs(unflatten(v), metric_states), policy.kl, theta)
     h_g, h_b = solve(product, g, config), solve(product, b, config)
     q, r, s = g @ h_g, g @ h_b, b @ h_b
     dual = solve_dual(q, r, s, constraint, config)

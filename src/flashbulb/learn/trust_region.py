@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.flatten_util import ravel_pytree
 
 from flashbulb.config import TrustRegionConfig
@@ -35,6 +36,13 @@ def fisher_product(
         return result
 
     return product
+
+
+def fisher_rows(states: int, count: int) -> np.ndarray:
+    """Which states H is averaged over: all, or a random subset that is the same in every update."""
+    if count == 0 or count >= states:
+        return np.arange(states)
+    return np.sort(np.random.default_rng(0).choice(states, count, replace=False))
 
 
 def solve(product: Product, right: Vector, config: TrustRegionConfig) -> Vector:

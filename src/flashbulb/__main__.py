@@ -1,0 +1,3 @@
+from flashbulb.cli import main
+
+main()
