@@ -14,7 +14,8 @@ class Balance(NamedTuple):
 
     The proposition's beta' = max(gamma^n (beta_n - alpha eps_n / c^I), 0) must not be iterated as it stands:
     gamma^n inside the recursion compounds to gamma^(n^2/2) and kills beta in a handful of updates. So b_n is
-    the state, and gamma^n is applied when beta is read.
+    the state, and gamma^n is applied when beta is read. The maximum with 0 belongs to every update, as in the
+    proposition: a factor that could run far below 0 would take as long to come back when it is needed.
     """
 
     b: np.ndarray  # ()
@@ -25,11 +26,11 @@ class Balance(NamedTuple):
         return cls(np.asarray(config.initial, np.float64), np.asarray(0, np.int64))
 
     def beta(self, config: BalanceConfig) -> float:
-        return float(max(config.discount ** int(self.updates) * float(self.b), 0.0))
+        return config.discount ** int(self.updates) * float(self.b)
 
     def correct(self, bias: np.ndarray, intrinsic: np.ndarray, config: BalanceConfig) -> Balance:
-        """b_{n+1} = b_n - alpha * (mean of eps / c^I), over the states with c^I > 0."""
-        b = float(self.b) - config.rate * correction(bias, intrinsic)
+        """b_{n+1} = max(b_n - alpha * (mean of eps / c^I), 0), over the states with c^I > 0."""
+        b = max(float(self.b) - config.rate * correction(bias, intrinsic), 0.0)
         return Balance(np.asarray(b), self.updates + 1)
 
 
