@@ -19,7 +19,7 @@ class Replay:
     def sense(self, batch, members, actions):
         self._write(batch, self.rows[:, 0], self.z["obs_reset"])
 
-    def advance(self, batch, actions):
+    def advance(self, batch, members, actions):
         self._write(batch, self.rows[:, self.t + 1], self.z["obs"][:, self.t])
         if "frame_goal_button" in self.z:
             self._touch(batch)

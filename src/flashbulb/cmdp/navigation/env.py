@@ -11,6 +11,7 @@ from gymnasium import spaces
 from flashbulb.cmdp.contract import Info, State, StepResult, final_info
 from flashbulb.cmdp.navigation import button, circle, goal
 from flashbulb.cmdp.navigation.batch import empty_batch, rules_of
+from flashbulb.cmdp.navigation.gliding import GlidingPhysics
 from flashbulb.cmdp.navigation.judging import empty_verdict
 from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
 from flashbulb.cmdp.navigation.lidar import BINS, write_lidars
@@ -52,6 +53,8 @@ class Navigation:
         self.batch = empty_batch(num_envs, self.rules, self.model)
         self._simulator = RolloutPhysics(self.model, self.rules, num_envs, threads)
         self.physics: Physics = self._simulator
+        if robot == "Point":  # it obeys a closed form wherever it touches nothing
+            self.physics = GlidingPhysics(self.model, self.rules, self._simulator)
         self.judge = JUDGES[self.level.aim]
         lidars = BINS * len(self.rules.lidars)
         low = np.r_[np.full(self.robot.feels, -np.inf), np.zeros(lidars)]
@@ -75,7 +78,7 @@ class Navigation:
         if not self._began:
             raise UsageError("step: the batch has not begun; call reset, set_state or set_layout first.")
         verdict = empty_verdict(self.num_envs, len(self.judge.costs))
-        self.physics.advance(self.batch, self._bounded(actions))
+        self.physics.advance(self.batch, self._everyone, self._bounded(actions))
         obs = np.empty((self.num_envs, *self.single_observation_space.shape))  # type: ignore[misc]
         self.robot.read(self.batch, self._everyone, self._pos, self._mat, obs)
         self.judge.judge(self.batch, self.rules, self._pos, verdict)

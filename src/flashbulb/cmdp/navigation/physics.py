@@ -22,8 +22,8 @@ SUBSTEPS = 10
 
 
 class Physics(Protocol):
-    def advance(self, batch: Batch, actions: np.ndarray) -> None:
-        """One environment step of every member."""
+    def advance(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
+        """One environment step of the members, under one action each."""
         ...
 
     def sense(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
@@ -48,6 +48,7 @@ def fill_controls(batch: Batch, rules: Rules, members: np.ndarray, actions: np.n
         time = batch.physics[i, 0]
         for k in range(control.shape[1]):
             row = control[m, k]
+            along, across = GREMLIN_TRAVEL * math.sin(time), GREMLIN_TRAVEL * math.cos(time)
             row[0], row[1] = actions[m, 0], actions[m, 1]
             for b in range(buttons):
                 centre = batch.objects[i, rules.buttons[0] + b]
@@ -56,8 +57,8 @@ def fill_controls(batch: Batch, rules: Rules, members: np.ndarray, actions: np.n
             for g in range(gremlins):
                 centre = batch.objects[i, rules.gremlins[0] + g]
                 at, turn = 2 + 3 * (buttons + g), quaternions + 4 * (buttons + g)
-                row[at] = centre[0] + GREMLIN_TRAVEL * math.sin(time)
-                row[at + 1] = centre[1] + GREMLIN_TRAVEL * math.cos(time)
+                row[at] = centre[0] + along
+                row[at + 1] = centre[1] + across
                 row[at + 2] = GREMLIN_HEIGHT
                 row[turn], row[turn + 3] = math.cos(centre[2] / 2), math.sin(centre[2] / 2)
             if k < last:
@@ -81,11 +82,13 @@ class RolloutPhysics:
         self._sensed = np.empty((count, SUBSTEPS + 1, model.nsensordata))
         self._everyone = np.arange(count)
 
-    def advance(self, batch: Batch, actions: np.ndarray) -> None:
-        fill_controls(batch, self.rules, self._everyone, actions, self._control)
-        self._roll(self._models, batch.physics, self._control, self._states, self._sensed)
-        batch.physics[:] = self._states[:, SUBSTEPS - 1]
-        batch.sensors[:] = self._sensed[:, SUBSTEPS]
+    def advance(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
+        count = len(members)
+        control, states, sensed = self._control[:count], self._states[:count], self._sensed[:count]
+        fill_controls(batch, self.rules, members, actions, control)
+        self._roll(self._models[:count], batch.physics[members], control, states, sensed)
+        batch.physics[members] = states[:, SUBSTEPS - 1]
+        batch.sensors[members] = sensed[:, SUBSTEPS]
 
     def sense(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
         count = len(members)

@@ -1,0 +1,250 @@
+"""The Point robot without a simulator wherever it touches nothing (specification, section B1).
+
+Away from contacts the Point obeys a closed form, a vase rests, and a gremlin repeats the way that a lone gremlin
+goes, which MuJoCo shows us once. A member for which all three hold during a whole step glides: a compiled loop
+moves it, to within rounding of what MuJoCo computes. Every other member is handed to the simulator. Which of the
+two it is depends on the member's own state alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import mujoco
+import numpy as np
+
+from flashbulb.cmdp.navigation.batch import Batch, Rules, empty_batch
+from flashbulb.cmdp.navigation.clearance import clear_of_box, clear_of_button
+from flashbulb.cmdp.navigation.layout import place_bodies
+from flashbulb.cmdp.navigation.physics import SUBSTEPS, RolloutPhysics
+from flashbulb.cmdp.navigation.streams import compiled
+
+GEAR, FORCE_LIMIT = 0.3, 0.05  # of both actuators
+SLIDE_DAMPING, HINGE_DAMPING = 0.01, 0.005
+GRAVITY, MAGNETIC = 9.81, -0.5
+UNDISTURBED = 1e-10, 1e-9  # how near in place and velocity a body must be to its undisturbed way
+SETTLING_STEPS = 60  # after which an untouched vase rests
+GREMLIN_SWAY = 0.01  # more than a gremlin moves within one step
+TAKEN_OFF = 0.18  # height at which a box cannot touch the floor, however it turns
+
+
+class Course(NamedTuple):
+    """The Point's inertia, and the undisturbed way of the level's free boxes, one row per step of an episode."""
+
+    mass: float
+    lever: float  # mass times distance of the centre of mass from the origin
+    inertia: float  # about the origin
+    way: np.ndarray  # (steps, 6): place relative to where the layout put the box, then velocity
+    rests: bool  # the way ends in rest, which lasts
+
+
+class Glide(NamedTuple):
+    """Position, heading and their rates; a plain tuple of numbers inside the compiled loop."""
+
+    x: float
+    y: float
+    yaw: float
+    u: float
+    v: float
+    w: float
+
+
+class GlidingPhysics:
+    """Glides the members it can and hands the others to `simulator`."""
+
+    def __init__(self, model: mujoco.MjModel, rules: Rules, simulator: RolloutPhysics) -> None:
+        self.rules, self.simulator = rules, simulator
+        self.course = chart(model, rules)
+        self._others = np.empty(0, dtype=np.int64)
+
+    def advance(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
+        others = self._room(len(members))
+        count = glide(batch, self.rules, self.course, members, actions, SUBSTEPS, others)
+        if count:
+            left = others[:count]
+            self.simulator.advance(batch, members[left], actions[left])
+
+    def sense(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
+        others = self._room(len(members))
+        count = glide(batch, self.rules, self.course, members, actions, 0, others)
+        if count:
+            left = others[:count]
+            self.simulator.sense(batch, members[left], actions[left])
+
+    def close(self) -> None:
+        self.simulator.close()
+
+    def _room(self, count: int) -> np.ndarray:
+        if len(self._others) < count:
+            self._others = np.empty(count, dtype=np.int64)
+        return self._others
+
+
+def chart(model: mujoco.MjModel, rules: Rules) -> Course:
+    """Read the inertia off the mass matrix, and let MuJoCo play one episode with the robot far away."""
+    data, inertia = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, inertia)
+    mass, lever, about = inertia[0, 0], inertia[1, 2], inertia[2, 2]
+    rests = rules.gremlins[0] == rules.gremlins[1]
+    if not len(rules.free):
+        return Course(mass, lever, about, np.zeros((1, 6)), rests)
+    lone, physics = empty_batch(1, rules, model), RolloutPhysics(model, rules, 1, threads=1)
+    lone.objects[0, :, 0] = 10.0 * np.arange(len(rules.keepout))  # nobody meets anybody
+    place_bodies(lone, rules, np.array([0]))
+    row, column = rules.free[0]
+    speed = rules.velocity + 3
+    steps = SETTLING_STEPS if rests else rules.episode_steps
+    way = np.zeros((steps + 1, 6))
+    for k in range(steps + 1):
+        way[k, :3] = lone.physics[0, column : column + 3] - [lone.objects[0, row, 0], 0.0, 0.0]
+        way[k, 3:] = lone.physics[0, speed : speed + 3]
+        physics.advance(lone, np.array([0]), np.zeros((1, 2)))
+    physics.close()
+    if rests:  # straight down; the rest is rounding
+        way[:, [0, 1, 3, 4]] = 0.0
+    else:  # how a gremlin leaves the floor depends on its yaw: there is no way to be on before it has done so
+        started = (way[:, 2] > TAKEN_OFF) & (np.linalg.norm(way[:, 3:], axis=1) * 10 * rules.timestep < GREMLIN_SWAY)
+        way[~started] = np.nan
+    return Course(mass, lever, about, way, rests)
+
+
+@compiled
+def glide(
+    batch: Batch,
+    rules: Rules,
+    course: Course,
+    members: np.ndarray,
+    actions: np.ndarray,
+    substeps: int,
+    others: np.ndarray,
+) -> int:
+    """Move the members that touch nothing by so many substeps and read their sensors.
+
+    Members that must be simulated are left as they are; their places in `members` go to `others`, and their
+    number is returned.
+    """
+    count = 0
+    for m in range(len(members)):
+        i = members[m]
+        row, objects = batch.physics[i], batch.objects[i]
+        k = round(row[0] / (SUBSTEPS * rules.timestep))
+        thrust = GEAR * min(max(actions[m, 0], -FORCE_LIMIT), FORCE_LIMIT)
+        at = Glide(row[1], row[2], row[3], row[rules.velocity], row[rules.velocity + 1], row[rules.velocity + 2])
+        free = substeps == 0 or _undisturbed(row, objects, rules, course, k)
+        free = free and _clear(at, row, objects, rules)
+        for _ in range(substeps):
+            if not free:
+                break
+            at = _substep(at, thrust, actions[m, 1], rules.timestep, course)
+            free = _clear(at, row, objects, rules)
+        if free:
+            _write(at, row, objects, rules, course, k, substeps)
+            _feel(at, thrust, actions[m, 1], course, batch.sensors[i])
+        else:
+            others[count] = m
+            count += 1
+    return count
+
+
+@compiled
+def _forces(at: Glide, thrust: float, turn: float, course: Course) -> tuple[float, float, float]:
+    """Motors, damping, and the centrifugal pull of the nose."""
+    c, s = math.cos(at.yaw), math.sin(at.yaw)
+    torque = GEAR * min(max(turn - GEAR * at.w, -FORCE_LIMIT), FORCE_LIMIT)
+    pull = thrust + course.lever * at.w * at.w
+    return pull * c - SLIDE_DAMPING * at.u, pull * s - SLIDE_DAMPING * at.v, torque - HINGE_DAMPING * at.w
+
+
+@compiled
+def _solve(at: Glide, force: tuple[float, float, float], mass: float, inertia: float, lever: float) -> tuple:
+    """The mass matrix [[m, 0, -k s], [0, m, k c], [-k s, k c, I]] divided into a force."""
+    ks, kc = lever * math.sin(at.yaw), lever * math.cos(at.yaw)
+    turn = (force[2] + (ks * force[0] - kc * force[1]) / mass) / (inertia - lever * lever / mass)
+    return (force[0] + ks * turn) / mass, (force[1] - kc * turn) / mass, turn
+
+
+@compiled
+def _substep(at: Glide, thrust: float, turn: float, h: float, course: Course) -> Glide:
+    """Semi-implicit Euler, implicit in the joint damping: v += h (M + h D)^-1 f, q += h v."""
+    force = _forces(at, thrust, turn, course)
+    mass, inertia = course.mass + h * SLIDE_DAMPING, course.inertia + h * HINGE_DAMPING
+    du, dv, dw = _solve(at, force, mass, inertia, course.lever)
+    u, v, w = at.u + h * du, at.v + h * dv, at.w + h * dw
+    return Glide(at.x + h * u, at.y + h * v, at.yaw + h * w, u, v, w)
+
+
+@compiled
+def _feel(at: Glide, thrust: float, turn: float, course: Course, sensors: np.ndarray) -> None:
+    """Accelerometer, velocimeter, gyro and magnetometer; no contacts."""
+    ax, ay, _ = _solve(at, _forces(at, thrust, turn, course), course.mass, course.inertia, course.lever)
+    c, s = math.cos(at.yaw), math.sin(at.yaw)
+    sensors[:] = 0.0
+    sensors[0], sensors[1], sensors[2] = c * ax + s * ay, c * ay - s * ax, GRAVITY
+    sensors[3], sensors[4] = c * at.u + s * at.v, c * at.v - s * at.u
+    sensors[8] = at.w
+    sensors[9], sensors[10] = MAGNETIC * s, MAGNETIC * c
+
+
+@compiled
+def _undisturbed(row: np.ndarray, objects: np.ndarray, rules: Rules, course: Course, k: int) -> bool:
+    """Is every free box on its undisturbed way, upright and at the yaw it was placed with?"""
+    if abs(row[0] - k * SUBSTEPS * rules.timestep) > 1e-9:
+        return False
+    if len(rules.free) and not course.rests and k + 1 >= len(course.way):
+        return False
+    now = course.way[min(k, len(course.way) - 1)]
+    near, slow = UNDISTURBED
+    for f in range(len(rules.free)):
+        body, column = rules.free[f]
+        speed = rules.velocity + 3 + 6 * f
+        for d in range(3):
+            base = objects[body, d] if d < 2 and not course.rests else 0.0
+            if (d == 2 or not course.rests) and not abs(row[column + d] - base - now[d]) < near:
+                return False
+            if not (abs(row[speed + d] - now[3 + d]) < slow and abs(row[speed + 3 + d]) < slow):
+                return False
+        if not (abs(row[column + 4]) < near and abs(row[column + 5]) < near):
+            return False
+        if not course.rests:
+            w, z = math.cos(objects[body, 2] / 2), math.sin(objects[body, 2] / 2)
+            if not (abs(row[column + 3] - w) < near and abs(row[column + 6] - z) < near):
+                return False
+    return True
+
+
+@compiled
+def _clear(at: Glide, row: np.ndarray, objects: np.ndarray, rules: Rules) -> bool:
+    """Does the robot touch neither box nor button here?"""
+    c, s = math.cos(at.yaw), math.sin(at.yaw)
+    slack = GREMLIN_SWAY if rules.gremlins[1] > rules.gremlins[0] else 0.0
+    for f in range(len(rules.free)):
+        column = rules.free[f, 1]
+        if not clear_of_box(at.x, at.y, c, s, row[column : column + 7], slack):
+            return False
+    for b in range(rules.buttons[0], rules.buttons[1]):  # noqa: SIM110 (compiled code has no all over generators)
+        if not clear_of_button(at.x, at.y, c, s, objects[b]):
+            return False
+    return True
+
+
+@compiled
+def _write(
+    at: Glide, row: np.ndarray, objects: np.ndarray, rules: Rules, course: Course, k: int, substeps: int
+) -> None:
+    """Enter the robot's new state, and the boxes' next places on their ways."""
+    row[1], row[2], row[3] = at.x, at.y, at.yaw
+    row[rules.velocity], row[rules.velocity + 1], row[rules.velocity + 2] = at.u, at.v, at.w
+    if not substeps:
+        return
+    for _ in range(substeps):  # summed up like the simulator does
+        row[0] += rules.timestep
+    after = course.way[min(k + 1, len(course.way) - 1)]
+    for f in range(len(rules.free)):
+        body, column = rules.free[f]
+        speed = rules.velocity + 3 + 6 * f
+        row[column + 2] = after[2]
+        row[speed : speed + 3] = after[3:]
+        if not course.rests:
+            row[column], row[column + 1] = objects[body, 0] + after[0], objects[body, 1] + after[1]
