@@ -28,7 +28,7 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'flashbulb' has no attribute {name!r}")
 
 
-def train(recipe: str, env: str, **settings: Any) -> Any:
+def train(recipe: str, env: str, /, **settings: Any) -> Any:
     """Train a recipe on a task and return a `Result`.
 
     Settings are the fields of `flashbulb.config.Config` (`steps`, `seed`, `cost_limit`, ...); fields of its

@@ -74,10 +74,10 @@ for _name in (
     RECIPES[_name] = recipe(_name)
 
 
-def configure(name: str, env: str, **settings: Any) -> Config:
+def configure(name_of_recipe: str, env: str, /, **settings: Any) -> Config:
     """A recipe's configuration with the caller's settings on top; parts may be dictionaries."""
-    config = Config(recipe=name, env=env)
-    config = _with_settings(config, recipe(name).settings)
+    config = Config(recipe=name_of_recipe, env=env)
+    config = _with_settings(config, recipe(name_of_recipe).settings)
     return validate(_with_settings(config, settings))
 
 
