@@ -8,6 +8,7 @@ returns. The original Ant and Humanoid tasks read them as they stand, and so mus
 
 from __future__ import annotations
 
+from collections import deque
 from concurrent.futures import ThreadPoolExecutor
 
 import mujoco
@@ -41,14 +42,20 @@ class MemberPhysics(Physics):
             self._read(data, member)
 
     def step(self, controls: np.ndarray) -> None:
-        others = [self._workers.submit(self._advance, w, controls) for w in range(1, self.threads)]
-        self._advance(0, controls)
+        # Whoever is free takes the next member; who does it makes no difference to the outcome.
+        waiting = deque(range(self.num_envs))
+        others = [self._workers.submit(self._advance, data, waiting, controls) for data in self._scratch[1:]]
+        self._advance(self._scratch[0], waiting, controls)
         for other in others:
             other.result()
 
-    def _advance(self, worker: int, controls: np.ndarray) -> None:
-        model, data = self.model, self._scratch[worker]
-        for member in range(worker, self.num_envs, self.threads):
+    def _advance(self, data: mujoco.MjData, waiting: deque[int], controls: np.ndarray) -> None:
+        model = self.model
+        while True:
+            try:
+                member = waiting.popleft()
+            except IndexError:
+                return
             mujoco.mj_setState(model, data, self.state[member], FULL_PHYSICS)
             data.qacc_warmstart = self.warmstart[member]
             data.ctrl = controls[member]
