@@ -106,11 +106,11 @@ def test_episode_terminates_when_no_goal_can_be_placed():
     env = Navigation("SafetyPointGoal1-v0", 2, seed=0, threads=1)
     env.reset()
     old = env.batch.objects[:, env.rules.goal].copy()
-    pos = np.c_[old[:, :2], [0.1, 0.1]]
-    pos[1, 0] += 0.31  # just short of it
+    env.batch.physics[:, 1:3] = old[:, :2]
+    env.batch.physics[1, 1] += 0.31  # just short of it
     crowded = env.rules._replace(keepout=np.full_like(env.rules.keepout, 3.0))
     verdict = empty_verdict(2, len(goal.COSTS))
-    goal.judge(env.batch, crowded, pos, verdict)
+    goal.judge(env.batch, crowded, verdict)
     np.testing.assert_array_equal(verdict.terminated, [True, False])
     np.testing.assert_array_equal(verdict.goal_met, [True, False])
     np.testing.assert_array_equal(env.batch.objects[:, env.rules.goal], old)

@@ -14,7 +14,7 @@ from flashbulb.cmdp.navigation.tasks import Body, Level
 class Batch(NamedTuple):
     """All that decides the future, one row per member; a snapshot is a copy of these arrays."""
 
-    physics: np.ndarray  # (n, 1 + nq + nv): time, qpos, qvel
+    physics: np.ndarray  # (n, 1 + nq + nv): time, qpos, qvel; qpos begins with the robot's x, y
     sensors: np.ndarray  # (n, sensors): readings at `physics`
     objects: np.ndarray  # (n, objects, 3): x, y, yaw of agent and groups as placed; the goal's row is current
     last_distance: np.ndarray  # (n,): to the goal, after the last step

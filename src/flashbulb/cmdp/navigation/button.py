@@ -29,13 +29,13 @@ def _next_button(batch: Batch, rules: Rules, i: int, pos: np.ndarray) -> None:
 
 
 @compiled
-def judge(batch: Batch, rules: Rules, pos: np.ndarray, verdict: Verdict) -> None:
+def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
     buttons = rules.buttons[1] - rules.buttons[0]
     gremlins = rules.gremlins[1] - rules.gremlins[0]
-    for i in range(len(pos)):
+    for i in range(len(batch.physics)):
         next_double(batch.rng[i])  # the original draws its number of substeps, always ten
-        touch = batch.sensors[i, rules.touch :]
-        now = distance(pos[i], batch.objects[i, rules.goal])
+        pos, touch = batch.physics[i, 1:3], batch.sensors[i, rules.touch :]
+        now = distance(pos, batch.objects[i, rules.goal])
         met = touch[batch.button[i]] > 0
         reward = batch.last_distance[i] - now + (1.0 if met else 0.0)
         batch.last_distance[i] = now
@@ -43,11 +43,11 @@ def judge(batch: Batch, rules: Rules, pos: np.ndarray, verdict: Verdict) -> None
         for b in range(buttons):
             wrong |= b != batch.button[i] and touch[b] > 0
         caught = (touch[buttons : buttons + gremlins] > 0).any()
-        verdict.parts[i, 0] = 1.0 if in_hazard(pos[i], batch.objects[i], rules.hazards) else 0.0
+        verdict.parts[i, 0] = 1.0 if in_hazard(pos, batch.objects[i], rules.hazards) else 0.0
         verdict.parts[i, 1] = 1.0 if caught else 0.0
         verdict.parts[i, 2] = 1.0 if wrong and batch.timer[i] == 0 else 0.0
         close_step(batch, rules, i, reward, verdict)
         batch.timer[i] = max(0, batch.timer[i] - 1)
         verdict.goal_met[i] = met
         if met:
-            _next_button(batch, rules, i, pos[i])
+            _next_button(batch, rules, i, pos)

@@ -20,10 +20,10 @@ def begin(batch: Batch, rules: Rules, members: np.ndarray) -> int:
 
 
 @compiled
-def judge(batch: Batch, rules: Rules, pos: np.ndarray, verdict: Verdict) -> None:
-    for i in range(len(pos)):
+def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
+    for i in range(len(batch.physics)):
         next_double(batch.rng[i])  # the original draws its number of substeps, always ten
-        x, y = pos[i, 0], pos[i, 1]
+        x, y = batch.physics[i, 1], batch.physics[i, 2]
         u, v = batch.physics[i, rules.velocity], batch.physics[i, rules.velocity + 1]
         radius = math.sqrt(x * x + y * y)
         reward = 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -14,7 +15,7 @@ from flashbulb.cmdp.navigation.batch import empty_batch, rules_of
 from flashbulb.cmdp.navigation.gliding import GlidingPhysics
 from flashbulb.cmdp.navigation.judging import empty_verdict
 from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
-from flashbulb.cmdp.navigation.lidar import BINS, write_lidars
+from flashbulb.cmdp.navigation.lidar import BINS
 from flashbulb.cmdp.navigation.model import build_model
 from flashbulb.cmdp.navigation.physics import SUBSTEPS, Physics, RolloutPhysics
 from flashbulb.cmdp.navigation.placing import Layout, read_layout, write_layout
@@ -57,6 +58,7 @@ class Navigation:
             self.physics = GlidingPhysics(self.model, self.rules, self._simulator)
         self.judge = JUDGES[self.level.aim]
         lidars = BINS * len(self.rules.lidars)
+        self._width = self.robot.feels + lidars
         low = np.r_[np.full(self.robot.feels, -np.inf), np.zeros(lidars)]
         high = np.r_[np.full(self.robot.feels, np.inf), np.ones(lidars)]
         self.single_observation_space: spaces.Space = spaces.Box(low, high, dtype=np.float64)
@@ -69,7 +71,7 @@ class Navigation:
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, Info]:
         if seed is not None:
             self._seed(seed)
-        obs = np.empty((self.num_envs, *self.single_observation_space.shape))  # type: ignore[misc]
+        obs = np.empty((self.num_envs, self._width))
         self._begin(self._everyone, obs)
         self._began = True
         return obs, {}
@@ -77,12 +79,10 @@ class Navigation:
     def step(self, actions: np.ndarray) -> StepResult:
         if not self._began:
             raise UsageError("step: the batch has not begun; call reset, set_state or set_layout first.")
-        verdict = empty_verdict(self.num_envs, len(self.judge.costs))
         self.physics.advance(self.batch, self._everyone, self._bounded(actions))
-        obs = np.empty((self.num_envs, *self.single_observation_space.shape))  # type: ignore[misc]
-        self.robot.read(self.batch, self._everyone, self._pos, self._mat, obs)
-        self.judge.judge(self.batch, self.rules, self._pos, verdict)
-        write_lidars(self.batch, self.rules, self._everyone, self._pos, self._mat, self.robot.feels, obs)
+        verdict = empty_verdict(self.num_envs, len(self.judge.costs))
+        self.judge.judge(self.batch, self.rules, verdict)
+        obs = self.observe()  # after the judgement: a goal just reached has moved on
         ended = verdict.terminated | verdict.truncated
         info = final_info(obs, ended) | {"goal_met": verdict.goal_met}
         info |= dict(zip(self.judge.costs, verdict.parts.T, strict=True))
@@ -92,7 +92,7 @@ class Navigation:
         return obs, verdict.reward, verdict.cost, verdict.terminated, verdict.truncated, info
 
     def observe(self) -> np.ndarray:
-        obs = np.empty((self.num_envs, *self.single_observation_space.shape))  # type: ignore[misc]
+        obs = np.empty((self.num_envs, self._width))
         self._see(self._everyone, obs)
         return obs
 
@@ -147,10 +147,11 @@ class Navigation:
             self.batch.rng[i] = seeded(seed + i)
 
     def _bounded(self, actions: Any) -> np.ndarray:
-        bounded = np.clip(np.asarray(actions, dtype=np.float64), -1.0, 1.0)
-        if bounded.shape != (self.num_envs, 2):
-            raise UsageError(f"actions: shape {bounded.shape} is not allowed; it must be {(self.num_envs, 2)}.")
-        if not np.isfinite(bounded).all():
+        given = np.asarray(actions, dtype=np.float64)
+        if given.shape != (self.num_envs, 2):
+            raise UsageError(f"actions: shape {given.shape} is not allowed; it must be {(self.num_envs, 2)}.")
+        bounded = np.minimum(np.maximum(given, -1.0), 1.0)
+        if math.isnan(bounded.sum()):
             raise UsageError("actions: NaN is not allowed; every entry must be a number.")
         return bounded
 
@@ -170,5 +171,4 @@ class Navigation:
         self._see(members, obs)
 
     def _see(self, members: np.ndarray, obs: np.ndarray) -> None:
-        self.robot.read(self.batch, members, self._pos, self._mat, obs)
-        write_lidars(self.batch, self.rules, members, self._pos, self._mat, self.robot.feels, obs)
+        self.robot.see(self.batch, self.rules, members, self._pos, self._mat, obs)

@@ -18,7 +18,7 @@ from flashbulb.cmdp.navigation.batch import Batch, Rules, empty_batch
 from flashbulb.cmdp.navigation.clearance import clear_of_box, clear_of_button
 from flashbulb.cmdp.navigation.layout import place_bodies
 from flashbulb.cmdp.navigation.physics import SUBSTEPS, RolloutPhysics
-from flashbulb.cmdp.navigation.streams import compiled
+from flashbulb.cmdp.navigation.streams import compiled, inlined
 
 GEAR, FORCE_LIMIT = 0.3, 0.05  # of both actuators
 SLIDE_DAMPING, HINGE_DAMPING = 0.01, 0.005
@@ -26,6 +26,7 @@ GRAVITY, MAGNETIC = 9.81, -0.5
 UNDISTURBED = 1e-10, 1e-9  # how near in place and velocity a body must be to its undisturbed way
 SETTLING_STEPS = 60  # after which an untouched vase rests
 GREMLIN_SWAY = 0.01  # more than a gremlin moves within one step
+FAR = 0.4  # beyond which the robot can touch neither box nor button
 TAKEN_OFF = 0.18  # height at which a box cannot touch the floor, however it turns
 
 
@@ -48,6 +49,8 @@ class Glide(NamedTuple):
     u: float
     v: float
     w: float
+    c: float  # cosine and sine of the yaw, most of the work of a substep
+    s: float
 
 
 class GlidingPhysics:
@@ -126,21 +129,21 @@ def glide(
     number is returned.
     """
     count = 0
+    path = np.empty((substeps + 1, 4))
     for m in range(len(members)):
         i = members[m]
         row, objects = batch.physics[i], batch.objects[i]
-        k = round(row[0] / (SUBSTEPS * rules.timestep))
         thrust = GEAR * min(max(actions[m, 0], -FORCE_LIMIT), FORCE_LIMIT)
-        at = Glide(row[1], row[2], row[3], row[rules.velocity], row[rules.velocity + 1], row[rules.velocity + 2])
-        free = substeps == 0 or _undisturbed(row, objects, rules, course, k)
-        free = free and _clear(at, row, objects, rules)
-        for _ in range(substeps):
-            if not free:
-                break
+        u, v, w = row[rules.velocity], row[rules.velocity + 1], row[rules.velocity + 2]
+        at = Glide(row[1], row[2], row[3], u, v, w, math.cos(row[3]), math.sin(row[3]))
+        path[0] = at.x, at.y, at.c, at.s
+        for k in range(substeps):
             at = _substep(at, thrust, actions[m, 1], rules.timestep, course)
-            free = _clear(at, row, objects, rules)
-        if free:
-            _write(at, row, objects, rules, course, k, substeps)
+            path[k + 1, 0], path[k + 1, 1], path[k + 1, 2], path[k + 1, 3] = at.x, at.y, at.c, at.s
+        step = round(row[0] / (SUBSTEPS * rules.timestep))
+        free = substeps == 0 or _undisturbed(row, objects, rules, course, step)
+        if free and _clear(path, row, objects, rules):
+            _write(at, row, objects, rules, course, step, substeps)
             _feel(at, thrust, actions[m, 1], course, batch.sensors[i])
         else:
             others[count] = m
@@ -148,38 +151,38 @@ def glide(
     return count
 
 
-@compiled
+@inlined
 def _forces(at: Glide, thrust: float, turn: float, course: Course) -> tuple[float, float, float]:
     """Motors, damping, and the centrifugal pull of the nose."""
-    c, s = math.cos(at.yaw), math.sin(at.yaw)
     torque = GEAR * min(max(turn - GEAR * at.w, -FORCE_LIMIT), FORCE_LIMIT)
     pull = thrust + course.lever * at.w * at.w
-    return pull * c - SLIDE_DAMPING * at.u, pull * s - SLIDE_DAMPING * at.v, torque - HINGE_DAMPING * at.w
+    return pull * at.c - SLIDE_DAMPING * at.u, pull * at.s - SLIDE_DAMPING * at.v, torque - HINGE_DAMPING * at.w
 
 
-@compiled
+@inlined
 def _solve(at: Glide, force: tuple[float, float, float], mass: float, inertia: float, lever: float) -> tuple:
     """The mass matrix [[m, 0, -k s], [0, m, k c], [-k s, k c, I]] divided into a force."""
-    ks, kc = lever * math.sin(at.yaw), lever * math.cos(at.yaw)
+    ks, kc = lever * at.s, lever * at.c
     turn = (force[2] + (ks * force[0] - kc * force[1]) / mass) / (inertia - lever * lever / mass)
     return (force[0] + ks * turn) / mass, (force[1] - kc * turn) / mass, turn
 
 
-@compiled
+@inlined
 def _substep(at: Glide, thrust: float, turn: float, h: float, course: Course) -> Glide:
     """Semi-implicit Euler, implicit in the joint damping: v += h (M + h D)^-1 f, q += h v."""
     force = _forces(at, thrust, turn, course)
     mass, inertia = course.mass + h * SLIDE_DAMPING, course.inertia + h * HINGE_DAMPING
     du, dv, dw = _solve(at, force, mass, inertia, course.lever)
     u, v, w = at.u + h * du, at.v + h * dv, at.w + h * dw
-    return Glide(at.x + h * u, at.y + h * v, at.yaw + h * w, u, v, w)
+    yaw = at.yaw + h * w
+    return Glide(at.x + h * u, at.y + h * v, yaw, u, v, w, math.cos(yaw), math.sin(yaw))
 
 
-@compiled
+@inlined
 def _feel(at: Glide, thrust: float, turn: float, course: Course, sensors: np.ndarray) -> None:
     """Accelerometer, velocimeter, gyro and magnetometer; no contacts."""
     ax, ay, _ = _solve(at, _forces(at, thrust, turn, course), course.mass, course.inertia, course.lever)
-    c, s = math.cos(at.yaw), math.sin(at.yaw)
+    c, s = at.c, at.s
     sensors[:] = 0.0
     sensors[0], sensors[1], sensors[2] = c * ax + s * ay, c * ay - s * ax, GRAVITY
     sensors[3], sensors[4] = c * at.u + s * at.v, c * at.v - s * at.u
@@ -187,7 +190,7 @@ def _feel(at: Glide, thrust: float, turn: float, course: Course, sensors: np.nda
     sensors[9], sensors[10] = MAGNETIC * s, MAGNETIC * c
 
 
-@compiled
+@inlined
 def _undisturbed(row: np.ndarray, objects: np.ndarray, rules: Rules, course: Course, k: int) -> bool:
     """Is every free box on its undisturbed way, upright and at the yaw it was placed with?"""
     if abs(row[0] - k * SUBSTEPS * rules.timestep) > 1e-9:
@@ -214,22 +217,29 @@ def _undisturbed(row: np.ndarray, objects: np.ndarray, rules: Rules, course: Cou
     return True
 
 
-@compiled
-def _clear(at: Glide, row: np.ndarray, objects: np.ndarray, rules: Rules) -> bool:
-    """Does the robot touch neither box nor button here?"""
-    c, s = math.cos(at.yaw), math.sin(at.yaw)
+@inlined
+def _clear(path: np.ndarray, row: np.ndarray, objects: np.ndarray, rules: Rules) -> bool:
+    """Does the robot touch neither box nor button anywhere on its path?"""
+    last = len(path) - 1
+    travel = 0.0
+    for k in range(last):
+        travel += abs(path[k + 1, 0] - path[k, 0]) + abs(path[k + 1, 1] - path[k, 1])
     slack = GREMLIN_SWAY if rules.gremlins[1] > rules.gremlins[0] else 0.0
     for f in range(len(rules.free)):
-        column = rules.free[f, 1]
-        if not clear_of_box(at.x, at.y, c, s, row[column : column + 7], slack):
-            return False
-    for b in range(rules.buttons[0], rules.buttons[1]):  # noqa: SIM110 (compiled code has no all over generators)
-        if not clear_of_button(at.x, at.y, c, s, objects[b]):
-            return False
+        body = row[rules.free[f, 1] : rules.free[f, 1] + 7]
+        if math.hypot(body[0] - path[0, 0], body[1] - path[0, 1]) < FAR + travel:
+            for x, y, c, s in path:
+                if not clear_of_box(x, y, c, s, body, slack):
+                    return False
+    for b in range(rules.buttons[0], rules.buttons[1]):
+        if math.hypot(objects[b, 0] - path[0, 0], objects[b, 1] - path[0, 1]) < FAR + travel:
+            for x, y, c, s in path:
+                if not clear_of_button(x, y, c, s, objects[b]):
+                    return False
     return True
 
 
-@compiled
+@inlined
 def _write(
     at: Glide, row: np.ndarray, objects: np.ndarray, rules: Rules, course: Course, k: int, substeps: int
 ) -> None:

@@ -30,19 +30,19 @@ def measure(batch: Batch, rules: Rules, i: int) -> None:
 
 
 @compiled
-def judge(batch: Batch, rules: Rules, pos: np.ndarray, verdict: Verdict) -> None:
-    for i in range(len(pos)):
-        objects = batch.objects[i]
+def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
+    for i in range(len(batch.physics)):
+        objects, pos = batch.objects[i], batch.physics[i, 1:3]
         next_double(batch.rng[i])  # the original draws its number of substeps, always ten
-        now = distance(pos[i], objects[rules.goal])
+        now = distance(pos, objects[rules.goal])
         met = now <= GOAL_RADIUS
         reward = batch.last_distance[i] - now + (1.0 if met else 0.0)
         batch.last_distance[i] = now
-        verdict.parts[i, 0] = 1.0 if in_hazard(pos[i], objects, rules.hazards) else 0.0
+        verdict.parts[i, 0] = 1.0 if in_hazard(pos, objects, rules.hazards) else 0.0
         close_step(batch, rules, i, reward, verdict)
         verdict.goal_met[i] = met
         if met:
-            objects[0, :2] = pos[i, :2]
+            objects[0, :2] = pos
             for f in range(len(rules.free)):
                 row, column = rules.free[f]
                 objects[row, :2] = batch.physics[i, column : column + 2]

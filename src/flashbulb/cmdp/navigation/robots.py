@@ -13,7 +13,8 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from flashbulb.cmdp.navigation.batch import Batch
+from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.lidar import write_lidars
 from flashbulb.cmdp.navigation.streams import compiled
 
 _GEOM, _JOINT = mujoco.mjtGeom, mujoco.mjtJoint
@@ -22,11 +23,11 @@ HEIGHT = 0.1  # of both robots' origin above the floor
 
 @dataclass(frozen=True)
 class Robot:
-    """`read` fills pose and body observation from physics and sensors; `place` writes a pose at rest."""
+    """`see` fills the members' poses and observations; `place` writes a pose at rest."""
 
     build: Callable[[mujoco.MjSpec], None]
     place: Callable[..., None]
-    read: Callable[..., None]
+    see: Callable[..., None]
     timestep: float
     qpos: int  # how much of qpos is the robot
     senses: int  # sensor values it feels
@@ -133,7 +134,9 @@ def place_car(batch: Batch, members: np.ndarray) -> None:
 
 
 @compiled
-def read_point(batch: Batch, members: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray) -> None:
+def see_point(
+    batch: Batch, rules: Rules, members: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray
+) -> None:
     for i in members:
         row = batch.physics[i]
         c, s = math.cos(row[3]), math.sin(row[3])
@@ -141,6 +144,7 @@ def read_point(batch: Batch, members: np.ndarray, pos: np.ndarray, mat: np.ndarr
         mat[i] = 0.0
         mat[i, 0, 0], mat[i, 0, 1], mat[i, 1, 0], mat[i, 1, 1], mat[i, 2, 2] = c, -s, s, c, 1.0
         obs[i, :12] = batch.sensors[i, :12]
+    write_lidars(batch, rules, members, pos, mat, 12, obs)
 
 
 @compiled
@@ -154,7 +158,7 @@ def rotation(quaternion: np.ndarray, mat: np.ndarray) -> None:
 
 
 @compiled
-def read_car(batch: Batch, members: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray) -> None:
+def see_car(batch: Batch, rules: Rules, members: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray) -> None:
     ball = np.empty((3, 3))
     for i in members:
         pos[i] = batch.physics[i, 1:4]
@@ -162,9 +166,10 @@ def read_car(batch: Batch, members: np.ndarray, pos: np.ndarray, mat: np.ndarray
         obs[i, :15] = batch.sensors[i, :15]
         rotation(batch.sensors[i, 15:19], ball)
         obs[i, 15:24] = ball.ravel()
+    write_lidars(batch, rules, members, pos, mat, 24, obs)
 
 
 ROBOTS: dict[str, Robot] = {
-    "Point": Robot(build_point, place_point, read_point, timestep=0.002, qpos=3, senses=12, feels=12),
-    "Car": Robot(build_car, place_car, read_car, timestep=0.004, qpos=13, senses=19, feels=24),
+    "Point": Robot(build_point, place_point, see_point, timestep=0.002, qpos=3, senses=12, feels=12),
+    "Car": Robot(build_car, place_car, see_car, timestep=0.004, qpos=13, senses=19, feels=24),
 }

@@ -11,6 +11,8 @@ import numpy as np
 
 # Compiled code is kept on disk; a division by zero gives inf as in NumPy.
 compiled = numba.njit(cache=True, error_model="numpy", nogil=True)
+# For what is called once per member or more often: calls cost time where they pass tuples of arrays.
+inlined = numba.njit(cache=True, error_model="numpy", nogil=True, forceinline=True)
 
 WORDS = 624
 STREAM = WORDS + 1
