@@ -17,6 +17,7 @@ Flashbulb: safe reinforcement learning that stays under its cost limit while it 
   flashbulb train RECIPE --help           all options of a recipe, with their defaults
   flashbulb recipes                       what can be trained
   flashbulb envs                          what it can be trained on
+  flashbulb theory [FIGURE.png]           check every statement of the paper on small CMDPs with exact solutions
   flashbulb --version
 """
 
@@ -81,9 +82,15 @@ def envs(arguments: list[str]) -> int:
     return 0
 
 
+def theory(arguments: list[str]) -> int:
+    from flashbulb.theory.report import main as report
+
+    return report(arguments)
+
+
 def _no_more(verb: str, arguments: list[str]) -> None:
     if arguments:
         raise UsageError(f"{verb}: takes no arguments, but was given {arguments[0]!r}.")
 
 
-VERBS = {"train": train, "recipes": recipes, "envs": envs}
+VERBS = {"train": train, "recipes": recipes, "envs": envs, "theory": theory}

@@ -49,7 +49,7 @@ def _step(
     state, action = rows // actions, rows % actions
     weight = (occupied[:, None] * jax.nn.softmax(logits) * states * actions).ravel()
     new, report = cpo_step(
-        TabularSoftmax(actions, states * occupied[state]),  # type: ignore[arg-type]
+        TabularSoftmax(actions, states * occupied[state]),
         logits,
         state,
         action,
@@ -75,9 +75,15 @@ def cpo_update(
     return np.asarray(new, np.float64), int(case)
 
 
+@partial(jax.jit, static_argnames="config")
+def _closed_form(
+    h_g: jax.Array, h_b: jax.Array, g: jax.Array, b: jax.Array, c: jax.Array, config: TrustRegionConfig
+) -> jax.Array:
+    s = b @ h_b
+    return primal_step(solve_dual(g @ h_g, g @ h_b, s, c, config), h_g, h_b, s, config)
+
+
 def closed_form_step(h_g: np.ndarray, h_b: np.ndarray, g: np.ndarray, b: np.ndarray, c: float, kl: float) -> np.ndarray:
     """x of Appendix A.1 by training's solve_dual and primal_step, given H^-1 g and H^-1 b."""
-    config = TrustRegionConfig(kl=kl, recover="infeasible")
-    q, r, s = (jnp.float32(x) for x in (g @ h_g, g @ h_b, b @ h_b))
-    dual = solve_dual(q, r, s, jnp.float32(c), config)
-    return np.asarray(primal_step(dual, jnp.float32(h_g), jnp.float32(h_b), s, config), np.float64)
+    arrays = (jnp.asarray(x, jnp.float32) for x in (h_g, h_b, g, b, c))
+    return np.asarray(_closed_form(*arrays, TrustRegionConfig(kl=kl, recover="infeasible")), np.float64)

@@ -90,7 +90,7 @@ def recursion_printed(count: int, seed: int) -> Check:
 
 
 def recursion(count: int, seed: int) -> Check:
-    """Training's reading: beta_n = gamma^n max(beta_0 - a sum of eps / c^I, 0)."""
+    """Training's reading: the clip inside the recursion as printed, gamma^n outside of it."""
     rng = np.random.default_rng(seed)
     slacks = []
     for t in _transitions(count, seed):
@@ -98,9 +98,10 @@ def recursion(count: int, seed: int) -> Check:
         balance, biases = Balance.start(config), rng.standard_normal(int(t["n"]))
         for bias in biases:
             balance = balance.correct(np.array([bias]), np.array([t["c_i"]]), config)
-        unclipped = t["beta"] - t["alpha"] * biases.sum() / t["c_i"]
-        slacks.append(difference(balance.beta(config), t["gamma"] ** len(biases) * max(unclipped, 0.0)))
-    return judge(_WHERE, "corrected: beta_n = gamma^n max(beta_0 - a sum eps/c^I, 0)", slacks)
+        # A walk clipped at 0 is the free walk minus its lowest point so far, where that is below 0.
+        walk = t["beta"] - t["alpha"] * np.append(0.0, biases.cumsum()) / t["c_i"]
+        slacks.append(difference(balance.beta(config), t["gamma"] ** len(biases) * (walk[-1] - min(walk.min(), 0.0))))
+    return judge(_WHERE, "corrected: beta_n = gamma^n b_n, b_{n+1} = max(b_n - a eps_n/c^I, 0)", slacks)
 
 
 def one_factor_for_all(count: int, seed: int) -> Check:

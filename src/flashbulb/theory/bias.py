@@ -75,7 +75,7 @@ def underestimated_after_a_step(count: int, seed: int) -> Check:
         by_truth, by_estimate = (_descend(case.old, occupied, q, step) for q in (true, estimate))
         estimate = estimate - mean_over(occupied, by_truth, estimate) + mean_over(occupied, by_truth, true)
         slacks.append(mean_over(occupied, by_estimate, true - estimate) / step)
-    return judge("eq. 3", "unbiased at the true update, hence too low at the estimated one (small steps)", slacks)
+    return judge("eq. 3", "small step: unbiased at the true update, so too low at the estimated one", slacks)
 
 
 def _descend(policy: Table, occupied: np.ndarray, q: Table, step: float) -> Table:

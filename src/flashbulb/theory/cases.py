@@ -9,6 +9,7 @@ import numpy as np
 
 from flashbulb.config import MemoryConfig
 from flashbulb.memory import FlashbulbMemory
+from flashbulb.memory.intrinsic import Distance
 from flashbulb.normaliser import Normaliser
 from flashbulb.theory.cmdp import Table, TabularCMDP, visitation
 from flashbulb.theory.worlds import NAMED, random_cmdp
@@ -33,7 +34,7 @@ class Check(NamedTuple):
 
 def judge(where: str, statement: str, slacks: list[float], expected: bool = True, tolerance: float = ROUNDING) -> Check:
     """A statement holds if no case falls short by more than rounding."""
-    worst = float(min(slacks))
+    worst = float(np.min(slacks))  # NaN if any is, which then does not hold
     return Check(where, statement, expected, len(slacks), worst, bool(worst >= -tolerance))
 
 
@@ -61,14 +62,17 @@ def intrinsic_cost(
     return cost.astype(np.float64)
 
 
-def sampled_intrinsic_cost(cmdp: TabularCMDP, policy: Table, rng: np.random.Generator, samples: int = 100) -> np.ndarray:
+def sampled_intrinsic_cost(
+    cmdp: TabularCMDP, policy: Table, rng: np.random.Generator, samples: int = 100
+) -> np.ndarray:
     """c^I after an iteration of sampling under the policy: states of d^pi, those with positive cost remembered."""
     occupied = np.maximum(visitation(cmdp, policy), 0)
-    visited = rng.choice(cmdp.states, size=samples, p=occupied / occupied.sum())
+    visited = rng.choice(cmdp.states, size=100, p=occupied / occupied.sum())
     # Costs here depend on the action too; a state is met as unsafe if the sampled action costs.
-    chosen = (rng.random((samples, 1)) > policy[visited].cumsum(1)[:, :-1]).sum(1)
+    chosen = (rng.random((100, 1)) > policy[visited].cumsum(1)[:, :-1]).sum(1)
     unsafe = visited[cmdp.cost[visited, chosen] > 0]
-    distance = ("raw", "mean", "own-mean")[rng.integers(3)]
+    distances: tuple[Distance, ...] = ("raw", "mean", "own-mean")
+    distance = distances[rng.integers(3)]
     config = MemoryConfig(embedding=int(rng.integers(0, 4)), xi=float(10 ** rng.uniform(-3, 0)), distance=distance)
     return intrinsic_cost(cmdp, visited, unsafe, config, rng)
 

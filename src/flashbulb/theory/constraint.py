@@ -25,7 +25,7 @@ def constraint_difference(count: int, seed: int) -> Check:
         a_ei = advantage(cmdp, value(cmdp, case.old, cmdp.cost), both)
         left = expected_sum(cmdp, case.new, both) - expected_sum(cmdp, case.old, cmdp.cost)
         slacks.append(difference(left, sum_by_time(cmdp, case.new, a_ei)))
-    return judge("Lemma 1", "J_C^EI(pi') - J_C(pi) = E_pi' sum gamma^t A_C^EI(s, a|pi)", slacks)
+    return judge("Lemma 1", "J_C^EI(pi') - J_C(pi) = E_pi' sum gamma^t A_C^EI(s, a; pi)", slacks)
 
 
 def constraint_difference_any_critic(count: int, seed: int) -> Check:
@@ -47,7 +47,7 @@ def visitation_shift(count: int, seed: int) -> Check:
         gamma, occupied = case.cmdp.gamma, visitation(case.cmdp, case.old)
         moved = np.abs(visitation(case.cmdp, case.new) - occupied).sum()
         slacks.append(2 * gamma / (1 - gamma) * float(occupied @ total_variation(case.new, case.old)) - float(moved))
-    return judge("Theorem 1", "|d' - d|_1 <= 2 gamma/(1-gamma) E_d D_TV (CPO's Lemma 3)", slacks)
+    return judge("Theorem 1", "norm_1(d' - d) <= 2 gamma/(1-gamma) E_d D_TV (CPO's Lemma 3)", slacks)
 
 
 def theorem_1_slack(case: Case, values: np.ndarray, intrinsic: Table) -> float:
@@ -87,12 +87,12 @@ def theorem_1(count: int, seed: int) -> Check:
 
     At pi' = pi both sides are zero, so nothing more can be taken off.
     """
-    slacks = []
+    slacks: list[float] = []
     for case in draw_cases(count, seed):
         for intrinsic in (case.intrinsic, _of_both_signs(case)):
             own = expected_sum(case.cmdp, case.old, intrinsic)
-            for pair in (case, case._replace(new=case.old)):
-                slacks.append(theorem_1_slack(pair, _extrinsic_value(case), intrinsic) - own)
+            pairs = (case, case._replace(new=case.old))
+            slacks.extend(theorem_1_slack(pair, _extrinsic_value(case), intrinsic) - own for pair in pairs)
     return judge("Theorem 1", "corrected: minus I(pi) on the right; c^I of any sign", slacks)
 
 

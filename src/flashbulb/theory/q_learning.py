@@ -29,11 +29,12 @@ class Schedule(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One run: the table at the end, and after each iteration its mean bias, its largest error, and beta."""
+    """One run: the table at the end, and after each iteration the mean of Q - Q*_C over all states and over the
+    costly ones, and beta."""
 
     q: Table
     bias: np.ndarray
-    error: np.ndarray
+    bias_unsafe: np.ndarray
     beta: np.ndarray
     c_i: np.ndarray  # (S,) at the end
 
@@ -112,7 +113,8 @@ def learn_with_intrinsic_cost(
     optimum, cumulative = least_cost_q(cmdp, cmdp.cost), cmdp.transitions.cumsum(2)
     normalise = Normaliser.empty(cmdp.features.shape[1]).absorb(cmdp.features).affine()
     memory = FlashbulbMemory.empty(cmdp.features.shape[1], memory_config, rng)
-    balance, q, visits, state = Balance.start(balance_config), np.zeros_like(optimum), np.zeros(optimum.shape), 0
+    balance, unsafe = Balance.start(balance_config), cmdp.cost > 0
+    q, visits, state = np.zeros_like(optimum), np.zeros(optimum.shape), 0
     features, c_i = cmdp.features.astype(np.float32), np.zeros(cmdp.states)
     records = np.zeros((schedule.iterations, 3))
     for n in range(schedule.iterations):
@@ -120,15 +122,15 @@ def learn_with_intrinsic_cost(
         states, actions, followers = path
         state = int(followers[-1])
         memory = memory.remember(cmdp.features[states[cmdp.cost[states, actions] > 0]], n, memory_config)
-        distinct, memory = memory.intrinsic_cost(features, normalise, memory_config)
-        c_i, beta = distinct.astype(np.float64), balance.beta(balance_config)
+        single, memory = memory.intrinsic_cost(features, normalise, memory_config)
+        c_i, beta = single.astype(np.float64), balance.beta(balance_config)
         draws = _uniform_noise(rng, (schedule.steps, cmdp.actions), noise)
         costs = cmdp.cost + beta * c_i[:, None]
         _greedy_updates(q, visits, path, costs, cmdp.gamma, draws, schedule.power, schedule.floor)
         bias = q - optimum
         balance = balance.correct(bias[states, actions], c_i[states], balance_config)
-        records[n] = bias.mean(), np.abs(bias).max(), beta
-    return Trace(q, *records.T, c_i)
+        records[n] = bias.mean(), bias[unsafe].mean(), beta
+    return Trace(q, records[:, 0], records[:, 1], records[:, 2], c_i)
 
 
 def learn_with_twin_maximum(
@@ -145,5 +147,5 @@ def learn_with_twin_maximum(
         draws[1] = np.where(rng.random((schedule.steps, 1)) < shared, draws[0], draws[1])
         _twin_updates(q, visits, path, cmdp.cost, cmdp.gamma, draws, schedule.power, schedule.floor)
         bias = q.max(0) - optimum
-        records[n] = bias.mean(), np.abs(bias).max(), 0.0
-    return Trace(q.max(0), *records.T, np.zeros(cmdp.states))
+        records[n] = bias.mean(), bias[cmdp.cost > 0].mean(), 0.0
+    return Trace(q.max(0), records[:, 0], records[:, 1], records[:, 2], np.zeros(cmdp.states))

@@ -52,7 +52,9 @@ def surrogate(update: Update, policy: Table, intrinsic: Table) -> float:
     return expected_sum(cmdp, old, cmdp.cost) + change
 
 
-def take_step(cmdp: TabularCMDP, logits: np.ndarray, intrinsic: Table, room: float, region: float) -> tuple:
+def take_step(
+    cmdp: TabularCMDP, logits: np.ndarray, intrinsic: Table, room: float, region: float
+) -> tuple[np.ndarray, Update]:
     """pi_{k+1} by training's CPO, the limit being `room` above what the surrogate says of pi_k itself."""
     old = softmax(logits)
     a_r = advantage(cmdp, value(cmdp, old, cmdp.reward), cmdp.reward)
