@@ -86,7 +86,7 @@ class RolloutPhysics:
         count = len(members)
         control, states, sensed = self._control[:count], self._states[:count], self._sensed[:count]
         fill_controls(batch, self.rules, members, actions, control)
-        self._roll(self._models[:count], batch.physics[members], control, states, sensed)
+        self._roll(batch.physics[members], control, states, sensed)
         batch.physics[members] = states[:, SUBSTEPS - 1]
         batch.sensors[members] = sensed[:, SUBSTEPS]
 
@@ -96,7 +96,7 @@ class RolloutPhysics:
             np.zeros((count, 1, a.shape[2])) for a in (self._control, self._states, self._sensed)
         )
         fill_controls(batch, self.rules, members, actions, control)
-        self._roll(self._models[:count], batch.physics[members], control, states, sensed)
+        self._roll(batch.physics[members], control, states, sensed)
         batch.sensors[members] = sensed[:, 0]
 
     def raw_steps(self, batch: Batch, actions: np.ndarray) -> None:
@@ -108,22 +108,22 @@ class RolloutPhysics:
         )
         fill_controls(batch, self.rules, self._everyone, actions[0], control)
         control[:, :, :2] = np.repeat(actions.swapaxes(0, 1), SUBSTEPS, axis=1)
-        self._roll(self._models, batch.physics, control, states, sensed)
+        self._roll(batch.physics, control, states, sensed)
 
-    def _roll(
-        self, models: list[mujoco.MjModel], initial: np.ndarray, control: np.ndarray, states: np.ndarray,
-        sensed: np.ndarray,
-    ) -> None:  # fmt: skip
+    def _roll(self, initial: np.ndarray, control: np.ndarray, states: np.ndarray, sensed: np.ndarray) -> None:
+        count, substeps = control.shape[:2]
         self._pool.rollout(
-            models,
+            self._models[:count],
             self._data,
             initial,
             control,
             control_spec=self._spec,
             skip_checks=True,
-            nstep=control.shape[1],
+            nstep=substeps,
             state=states,
             sensordata=sensed,
+            # Two portions per thread: few hand-overs, and still something to balance with.
+            chunk_size=-(-count // (2 * len(self._data))),
         )
 
     def close(self) -> None:
