@@ -215,12 +215,16 @@ class Config:
     """Environment steps sampled before each update."""
     threads: int | None = None
     """Threads for physics and nearest neighbours (default: all cores); results do not depend on it."""
+    vectorise: Literal["processes", "threads", "serial"] = "processes"
+    """How an environment of your own is run `num_envs` times; results do not depend on it."""
     runs_dir: Path = Path("runs")
     """Where the run's directory is made."""
     name: str | None = None
     """Name of the run's directory (default: recipe, task, seed and time)."""
     checkpoint_every: int = 10
     """Iterations between checkpoints."""
+    wandb: bool = False
+    """Report to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline keeps it here)."""
     gamma: float = 0.99
     """Discount of rewards."""
     cost_gamma: float = 0.99

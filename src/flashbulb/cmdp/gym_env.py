@@ -12,8 +12,7 @@ import gymnasium
 import numpy as np
 
 from flashbulb.cmdp import registry
-
-NAMESPACE = "flashbulb"
+from flashbulb.cmdp.registry import NAMESPACE
 
 
 def register_all() -> None:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import difflib
 import importlib
+import os
 from collections.abc import Callable, Iterable
+from typing import Literal
 
 from flashbulb.cmdp.contract import CMDP
 from flashbulb.errors import UsageError
@@ -23,6 +25,8 @@ _MODULE_OF |= {
 }
 
 Factory = Callable[[str, int, int, int | None], CMDP]
+NAMESPACE = "flashbulb"  # under which Gymnasium knows our tasks
+Vectorise = Literal["processes", "threads", "serial"]
 
 
 def env_ids() -> list[str]:
@@ -40,13 +44,34 @@ def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
     return ", ".join(close or known)
 
 
-def make(env_id: str, num_envs: int = 20, seed: int = 0, threads: int | None = None) -> CMDP:
-    """A batch of `num_envs` members of a task, stepped by `threads` threads (default: all cores)."""
-    if env_id not in _MODULE_OF:
-        raise UsageError(f"env: unknown task {env_id!r}; the nearest known ids are {nearest(env_id, _MODULE_OF)}.")
+def make(
+    env_id: str, num_envs: int = 20, seed: int = 0, threads: int | None = None, vectorise: Vectorise = "processes"
+) -> CMDP:
+    """A batch of `num_envs` members of a task, stepped by `threads` threads (default: all cores).
+
+    Beside our ids, `module:function` and any id that Gymnasium knows will do: such environments run in as many
+    processes or threads, or one after the other, as `vectorise` says.
+    """
+    env_id = env_id.removeprefix(f"{NAMESPACE}/")
+    known = env_id in _MODULE_OF
+    if not known and not _is_foreign(env_id):
+        raise UsageError(
+            f"env: unknown task {env_id!r}; the nearest known ids are {nearest(env_id, _MODULE_OF)} "
+            "(an environment of your own is named module:function, or by its Gymnasium id)."
+        )
     for field, value in (("num_envs", num_envs), ("threads", 1 if threads is None else threads)):
         if isinstance(value, bool) or int(value) != value or value < 1:
             raise UsageError(f"{field}: {value!r} is not allowed; it must be a whole number of at least 1.")
+    if not known:
+        from flashbulb.cmdp.foreign import Foreign
+
+        return Foreign(env_id, int(num_envs), int(seed), threads or os.cpu_count() or 1, vectorise)
     module = importlib.import_module(_MODULE_OF[env_id])
     env: CMDP = module.make(env_id, int(num_envs), int(seed), threads)
     return env
+
+
+def _is_foreign(env_id: str) -> bool:
+    from flashbulb.cmdp.foreign_member import known_to_gymnasium
+
+    return ":" in env_id or known_to_gymnasium(env_id)

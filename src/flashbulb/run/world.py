@@ -13,7 +13,7 @@ from flashbulb.learn.parts import Recipe
 
 def make_world(recipe: Recipe, config: Config, env: CMDP | None = None) -> CMDP:
     """The task that the configuration names, or `env` in its place."""
-    env = env or make(config.env, config.num_envs, config.seed, config.threads)
+    env = env or make(config.env, config.num_envs, config.seed, config.threads, config.vectorise)
     if recipe.augmentation == "none":
         return env
     return Budgeted(env, config.cost_limit, first_budget(recipe, config), config.budget.discount)
