@@ -4,6 +4,7 @@
 
     env = flashbulb.make("SafetyPointGoal1-v0", num_envs=20)
     result = flashbulb.train("mice-cpo", "HazardField-v0", steps=1_000_000, seed=0)
+    action = flashbulb.load_policy(result.directory).predict(observation)
 
 Heavy libraries are imported when they are first needed, not here.
 """
@@ -17,7 +18,7 @@ from flashbulb import gymnasium_hook
 gymnasium_hook.watch()  # gymnasium.make("flashbulb/<id>") works once both are imported
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "env_ids", "make", "train"]
+__all__ = ["__version__", "env_ids", "load_policy", "make", "train"]
 
 
 def __getattr__(name: str) -> Any:
@@ -25,6 +26,10 @@ def __getattr__(name: str) -> Any:
         from flashbulb import cmdp
 
         return getattr(cmdp, name)
+    if name == "load_policy":
+        from flashbulb.run.reading import load_policy
+
+        return load_policy
     raise AttributeError(f"module 'flashbulb' has no attribute {name!r}")
 
 

@@ -34,6 +34,8 @@ from flashbulb.run.metrics import (
     read_csv,
 )
 from flashbulb.run.progress import progress_for
+from flashbulb.run.spaces import save_spaces
+from flashbulb.run.weights_and_biases import WeightsAndBiases, load_wandb
 from flashbulb.run.world import announce_budget, make_world
 from flashbulb.validation import validate
 
@@ -68,7 +70,10 @@ def train(config: Config, console: Console | None = None, env: CMDP | None = Non
     policy = policy_for(env.single_observation_space, env.single_action_space)
     state = start(env, policy, config)
     update = make_update(policy, recipe, config)
+    if config.wandb:
+        load_wandb()
     directory = RunDirectory.create(config)
+    save_spaces(directory.path, env)
     console.print(f"{config.recipe} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
     recorder = Recorder(directory, config)
     stream = stream_for(recipe.cost_stream, config, workers=config.threads or os.cpu_count() or 1)
@@ -172,16 +177,21 @@ class Recorder:
     def __init__(self, directory: RunDirectory, config: Config) -> None:
         self.directory, self.config = directory, config
         self.metrics, self.episodes = CsvLog(directory.metrics), CsvLog(directory.episodes)
-        self.timing, self.tensorboard = CsvLog(directory.timing), TensorBoard(directory.path)
+        self.timing = CsvLog(directory.timing)
+        self.dashboards: list[TensorBoard | WeightsAndBiases] = [TensorBoard(directory.path)]
+        if config.wandb:
+            self.dashboards.append(WeightsAndBiases(directory.path, config))
 
     def record(self, row: Row, batch: Batch, seconds: float, rate: float) -> None:
         self.metrics.write([row])
         self.episodes.write(episode_rows(batch, int(row["iteration"]), int(row["steps"]) - batch.costs.size))
         self.timing.write([{"iteration": row["iteration"], "seconds": seconds, "steps_per_second": rate}])
-        self.tensorboard.write(row | {"steps_per_second": rate}, int(row["steps"]))
+        for dashboard in self.dashboards:
+            dashboard.write(row | {"steps_per_second": rate}, int(row["steps"]))
 
     def finish(self, console: Console) -> Result:
-        self.tensorboard.close()
+        for dashboard in self.dashboards:
+            dashboard.close()
         metrics = read_csv(self.directory.metrics)
         config = self.config
         title = f"{config.recipe} on {config.env}, seed {config.seed}"
