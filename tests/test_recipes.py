@@ -1,0 +1,183 @@
+"""The table of recipes, how names compose, and that each recipe learns."""
+
+import io
+
+import jax
+import numpy as np
+import pytest
+from gymnasium import spaces
+from rich.console import Console
+
+from flashbulb.config import Config
+from flashbulb.errors import UsageError
+from flashbulb.learn.learner import init_learner
+from flashbulb.learn.policy import policy_for
+from flashbulb.recipes import RECIPES, configure, recipe
+from flashbulb.run.train import train
+from tests.learn.corridor import STEPS, Corridor, best_return
+
+ISSUE = {
+    *("cpo", "pid-lag", "cup", "saute", "simmer-pid", "td3-pid", "mice-cpo", "mice-pid"),
+    *("constant-3-cpo", "constant-5-cpo", "constant-15-cpo", "mice-cpo-no-projection", "ppo-lag", "ppo", "trpo"),
+}
+CONSTANTS = {"constant-3-cpo": 3, "constant-5-cpo": 5, "constant-15-cpo": 15}
+
+
+def test_the_table_has_every_recipe_and_each_configures():
+    assert set(RECIPES) >= ISSUE
+    for name in RECIPES:
+        assert isinstance(configure(name, "HazardField-v0"), Config)
+
+
+def test_parts():
+    parts = {
+        name: (r.actor, r.multiplier, r.cost_stream, r.cost_critics, r.augmentation) for name, r in RECIPES.items()
+    }
+    assert parts["cpo"] == ("trust-region", "dual", "extrinsic", 1, "none")
+    assert parts["mice-cpo"] == ("trust-region", "dual", "memory", 1, "none")
+    assert parts["mice-pid"] == ("proximal", "pid", "memory", 1, "none")
+    assert parts["td3-pid"] == ("proximal", "pid", "extrinsic", 2, "none")
+    assert parts["cup"] == ("proximal-projection", "ascent", "extrinsic", 1, "none")
+    assert parts["simmer-pid"] == ("proximal", "none", "extrinsic", 1, "simmer")
+    assert parts["constant-3-cpo"] == ("trust-region", "dual", "constant", 1, "none")
+
+
+def test_names_compose():
+    cup, mice_cup = recipe("cup"), recipe("mice-cup")
+    assert (mice_cup.actor, mice_cup.multiplier, mice_cup.cost_stream) == (cup.actor, cup.multiplier, "memory")
+    assert recipe("mice-td3-pid").cost_critics == 2
+    assert recipe("mice-pid-lag") == RECIPES["mice-pid"]
+    assert configure("constant-2.5-ppo-lag", "E").constant.value == 2.5
+    assert configure("mice-pid-no-projection", "E").memory.embedding == 0
+    assert configure("mice-cpo-no-projection", "E", memory={"neighbours": 3}).memory.embedding == 0
+    assert configure("mice-cpo", "E").memory.embedding == 8
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("cpoo", "unknown recipe 'cpoo'"),
+        ("mice-cpoo", "unknown recipe 'cpoo'"),
+        ("mice-ppo", "no cost critic"),
+        ("mice-saute", "no cost critic"),
+        ("constant-3-trpo", "no cost critic"),
+        ("mice-mice-cpo", "already"),
+        ("mice-constant-3-cpo", "already"),
+        ("constant-x-cpo", "unknown recipe"),
+        ("cpo-no-projection", "projection"),
+        ("", "unknown recipe"),
+    ],
+)
+def test_what_does_not_compose_is_refused_in_one_sentence(name, says):
+    with pytest.raises(UsageError, match=says) as refusal:
+        recipe(name)
+    assert "\n" not in str(refusal.value)
+
+
+# Learning. The corridor's costs are a fifth of what gains per unit of cost are meant for, so gains are five times
+# as large; steps are large because runs are short.
+LIMIT, TOLERANCE = 5.0, 1.0
+FAST = {
+    "steps_per_iteration": 1600,
+    "num_envs": 20,
+    "checkpoint_every": 1000,
+    "policy": {"hidden": (32,), "initial_log_std": -0.5},
+    "critic": {"hidden": (32,), "learning_rate": 3e-3, "passes": 4},
+    "proximal": {"learning_rate": 3e-3, "passes": 10},
+    "trust_region": {"kl": 0.03},
+    "pid": {"proportional": 0.5, "integral": 0.05, "derivative": 0.05},
+    "ascent": {"learning_rate": 0.175},
+    "balance": {"initial": 1.0, "rate": 0.0},
+}
+
+
+@pytest.fixture(autouse=True)
+def no_figures(monkeypatch):
+    monkeypatch.setattr("flashbulb.run.train.draw_curves", lambda *arguments: None)
+
+
+def run(name, tmp_path, iterations=40, discrete=False, **settings):
+    config = configure(
+        name, "Corridor", **(FAST | {"steps": 1600 * iterations, "runs_dir": tmp_path, "cost_limit": LIMIT} | settings)
+    )
+    return train(config, Console(file=io.StringIO()), env=Corridor(20, discrete)).metrics
+
+
+def tail(metrics, column):
+    return metrics[column][-8:].mean()
+
+
+@pytest.mark.parametrize("name", ["ppo", "trpo"])
+def test_unconstrained_recipes_find_the_best_return_and_ignore_the_cost(name, tmp_path):
+    metrics = run(name, tmp_path)
+    assert tail(metrics, "return") > 0.97 * best_return(STEPS)
+    assert tail(metrics, "cost") > 6 * LIMIT
+
+
+@pytest.mark.parametrize("name", sorted(set(RECIPES) - {"ppo", "trpo"} - set(CONSTANTS)))
+def test_constrained_recipes_learn_to_earn_within_the_limit(name, tmp_path):
+    metrics = run(name, tmp_path)
+    assert metrics["return"][0] < 5
+    assert tail(metrics, "return") > 0.6 * best_return(int(LIMIT))
+    assert tail(metrics, "return") < 1.02 * best_return(int(LIMIT + TOLERANCE))
+    assert tail(metrics, "cost") < LIMIT + TOLERANCE
+
+
+@pytest.mark.parametrize(("name", "constant"), CONSTANTS.items())
+def test_with_a_constant_in_the_cost_value(name, constant, tmp_path):
+    """At a limit that even the largest constant leaves something of. CPO that recovers swings around what is left."""
+    metrics = run(name, tmp_path, cost_limit=20.0)
+    assert metrics["return"][0] < 5
+    assert tail(metrics, "return") > 10
+    assert tail(metrics, "cost") < 20 + TOLERANCE
+    np.testing.assert_allclose(metrics["intrinsic_return"], constant, rtol=1e-4)
+    np.testing.assert_allclose(metrics["constraint"], metrics["cost"] + constant - 20, atol=1e-4)
+
+
+def test_discrete_actions(tmp_path):
+    metrics = run("mice-pid", tmp_path, discrete=True)
+    assert tail(metrics, "return") > 0.6 * best_return(int(LIMIT))
+    assert tail(metrics, "cost") < LIMIT + TOLERANCE
+
+
+@pytest.mark.parametrize(("base", "mice"), [("cpo", "mice-cpo"), ("pid-lag", "mice-pid")])
+def test_a_factor_of_zero_is_the_base_learner_to_the_last_bit(base, mice, tmp_path):
+    off = {"balance": {"initial": 0.0, "rate": 0.0}}
+    ours, theirs = run(mice, tmp_path, 6, **off), run(base, tmp_path, 6)
+    assert ours["memory_size"].sum() > 0
+    for column in set(ours) - {"memory_size", "intrinsic_cost", "anticipation"}:
+        np.testing.assert_array_equal(ours[column], theirs[column], err_msg=column)
+
+
+class TwoCosts(Corridor):
+    def step(self, actions):
+        obs, reward, cost, *rest = super().step(actions)
+        return obs, reward, np.stack([cost, cost], axis=1), *rest
+
+
+def test_more_than_one_constraint_is_refused_in_one_sentence(tmp_path):
+    config = configure("cpo", "Corridor", **FAST, runs_dir=tmp_path, steps=1600)
+    with pytest.raises(UsageError, match=r"costs of shape \(20, 2\).*one constraint"):
+        train(config, Console(file=io.StringIO()), env=TwoCosts(20))
+
+
+@pytest.mark.parametrize("name", ["cpo", "saute"])
+@pytest.mark.parametrize(
+    "space", [spaces.Dict({"x": spaces.Box(-1, 1, (2,))}), spaces.Box(0, 255, (8, 8, 3), np.uint8)]
+)
+def test_dictionaries_and_images_are_refused_in_one_sentence(name, space, tmp_path):
+    env = Corridor(20)
+    env.single_observation_space = space
+    with pytest.raises(UsageError, match="they must be a Box of one dimension") as refusal:
+        train(configure(name, "Corridor", runs_dir=tmp_path), env=env)
+    assert "\n" not in str(refusal.value)
+
+
+@pytest.mark.parametrize("name", ["cpo", "td3-pid", "cup", "simmer-pid"])
+def test_every_leaf_of_the_learner_is_an_array(name):
+    """So that a checkpoint covers it, and a resumed run goes on exactly."""
+    env = Corridor(2)
+    policy = policy_for(env.single_observation_space, env.single_action_space)
+    config = configure(name, "E", policy={"hidden": (2,)}, critic={"hidden": (2,)})
+    state = init_learner(policy, 3, RECIPES[name], config, jax.random.key(0))
+    assert all(isinstance(leaf, jax.Array) for leaf in jax.tree.leaves(state))
