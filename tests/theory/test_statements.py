@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 from flashbulb.config import BalanceConfig, MemoryConfig, TrustRegionConfig
 from flashbulb.theory.actual_step import cpo_update
+from flashbulb.theory.balancing import Transition, compounded
 from flashbulb.theory.cases import Check, draw_cases, judge, softmax
 from flashbulb.theory.cmdp import (
     Table,
@@ -27,11 +29,31 @@ from flashbulb.theory.update import unequal_memory, updates
 from flashbulb.theory.worlds import cliff, random_cmdp
 
 
+def _documented() -> set[tuple[str, str, str]]:
+    lines = (Path(__file__).parents[2] / "docs" / "theory.md").read_text().splitlines()
+    rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines if line.startswith("| ")]
+    return {(row[0], row[1], row[4]) for row in rows[2:]}
+
+
+DOCUMENTED = _documented()
+
+
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.__module__.rsplit('.', 1)[-1]}-{check.__name__}")
 def test_statement(check: Callable[[int, int], Check]) -> None:
     result = check(40, 11)
     assert result.holds == result.expected, result
     assert np.isfinite(result.worst_slack)
+    # docs/theory.md has this row with this verdict.
+    assert (result.where, result.statement, "yes" if result.holds else "no") in DOCUMENTED
+
+
+def test_the_page_has_no_other_rows() -> None:
+    assert len(DOCUMENTED) == len(CHECKS)
+
+
+def test_the_printed_recursion_compounds() -> None:
+    t = Transition(extrinsic_target=0.0, c_i=1.0, bias=0.0, beta=2.0, alpha=0.1, gamma=0.99, n=20)
+    assert compounded(t) == pytest.approx(2.0 * 0.99 ** (20 * 19 / 2))
 
 
 def test_a_statement_fails_if_one_case_does() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from flashbulb.config import BalanceConfig
@@ -11,57 +13,64 @@ from flashbulb.theory.cases import Check, difference, judge
 _WHERE = "Prop. 4.1"
 
 
-def _transitions(count: int, seed: int) -> list[dict[str, float]]:
-    """One transition each: its extrinsic target, intrinsic cost, estimate, true value, beta and n."""
+class Transition(NamedTuple):
+    """What the proposition speaks of: one transition, at the n-th update."""
+
+    extrinsic_target: float  # c^E + gamma E[Q(s', a')]
+    c_i: float
+    bias: float  # eps_n
+    beta: float  # beta_n
+    alpha: float
+    gamma: float
+    n: int
+
+    @property
+    def wanted_target(self) -> float:
+        """Q'_T = Q_T - alpha eps_n, but never less than the extrinsic target: beta' is clipped at 0."""
+        wanted = self.extrinsic_target + self.beta * self.c_i - self.alpha * self.bias
+        return max(wanted, self.extrinsic_target)
+
+    def printed_beta(self) -> float:
+        return max(self.gamma**self.n * (self.beta - self.alpha * self.bias / self.c_i), 0.0)
+
+
+def _transitions(count: int, seed: int) -> list[Transition]:
     rng = np.random.default_rng(seed)
     return [
-        {
-            "extrinsic_target": float(rng.exponential(5)),
-            "c_i": float(rng.uniform(0.01, 1)),
-            "bias": float(rng.standard_normal() * 3),
-            "beta": float(rng.exponential()),
-            "alpha": float(rng.uniform(0.01, 1)),
-            "gamma": float(rng.uniform(0.5, 0.99)),
-            "n": int(rng.integers(1, 50)),
-        }
+        Transition(
+            extrinsic_target=float(rng.exponential(5)),
+            c_i=float(rng.uniform(0.01, 1)),
+            bias=float(rng.standard_normal() * 3),
+            beta=float(rng.exponential()),
+            alpha=float(rng.uniform(0.01, 1)),
+            gamma=float(rng.uniform(0.5, 0.99)),
+            n=int(rng.integers(1, 50)),
+        )
         for _ in range(count)
     ]
 
 
-def _next_beta(t: dict[str, float]) -> float:
-    """beta_{n+1} of training's code for a single state, gamma^n left out."""
-    config = BalanceConfig(initial=t["beta"], rate=t["alpha"], discount=1.0)
-    corrected = Balance.start(config).correct(np.array([t["bias"]]), np.array([t["c_i"]]), config)
-    return corrected.beta(config)
-
-
 def modified_target(count: int, seed: int) -> Check:
-    """beta' realises Q'_T = Q_T - alpha eps, but never less than the extrinsic target (the clip)."""
     slacks = []
     for t in _transitions(count, seed):
-        wanted = t["extrinsic_target"] + t["beta"] * t["c_i"] - t["alpha"] * t["bias"]
-        got = t["extrinsic_target"] + _next_beta(t) * t["c_i"]
-        slacks.append(difference(got, max(wanted, t["extrinsic_target"])))
+        config = BalanceConfig(initial=t.beta, rate=t.alpha, discount=1.0)
+        balance = Balance.start(config).correct(np.array([t.bias]), np.array([t.c_i]), config)
+        slacks.append(difference(t.extrinsic_target + balance.beta(config) * t.c_i, t.wanted_target))
     return judge(_WHERE, "without gamma^n: beta' gives max(Q_T - a eps_n, extrinsic target)", slacks)
 
 
 def modified_target_printed(count: int, seed: int) -> Check:
     """The factor gamma^n enters after the derivation, so the printed beta' does not give Q'_T (n > 0)."""
-    slacks = []
-    for t in _transitions(count, seed):
-        wanted = t["extrinsic_target"] + t["beta"] * t["c_i"] - t["alpha"] * t["bias"]
-        printed = max(t["gamma"] ** t["n"] * (t["beta"] - t["alpha"] * t["bias"] / t["c_i"]), 0.0)
-        slacks.append(difference(t["extrinsic_target"] + printed * t["c_i"], max(wanted, t["extrinsic_target"])))
+    slacks = [
+        difference(t.extrinsic_target + t.printed_beta() * t.c_i, t.wanted_target) for t in _transitions(count, seed)
+    ]
     return judge(_WHERE, "as printed, with gamma^n: the same", slacks, expected=False)
 
 
 def direction_printed(count: int, seed: int) -> Check:
     """ "The direction of the update depends solely on eps_n": slack is how far beta' moves the right way."""
-    slacks = []
-    for t in _transitions(count, seed):
-        bias = -abs(t["bias"]) * 0.1
-        printed = max(t["gamma"] ** t["n"] * (t["beta"] - t["alpha"] * bias / t["c_i"]), 0.0)
-        slacks.append(printed - t["beta"])
+    underestimated = (t._replace(bias=-0.1 * abs(t.bias)) for t in _transitions(count, seed))
+    slacks = [t.printed_beta() - t.beta for t in underestimated]
     return judge(_WHERE, "as printed: eps_n < 0 raises beta' above beta_n", slacks, expected=False)
 
 
@@ -69,24 +78,25 @@ def direction(count: int, seed: int) -> Check:
     """The undiscounted b_n moves against the bias, whatever n is."""
     slacks = []
     for t in _transitions(count, seed):
-        config = BalanceConfig(initial=t["beta"], rate=t["alpha"], discount=t["gamma"])
-        balance = Balance(np.asarray(t["beta"]), np.asarray(t["n"]))
-        moved = balance.correct(np.array([t["bias"]]), np.array([t["c_i"]]), config)
-        slacks.append(float((balance.b - moved.b) * np.sign(t["bias"])))
+        config = BalanceConfig(initial=t.beta, rate=t.alpha, discount=t.gamma)
+        balance = Balance(np.asarray(t.beta), np.asarray(t.n))
+        moved = balance.correct(np.array([t.bias]), np.array([t.c_i]), config)
+        slacks.append(float((balance.b - moved.b) * np.sign(t.bias)))
     return judge(_WHERE, "corrected: the undiscounted b_n moves against eps_n, whatever n", slacks)
 
 
+def compounded(t: Transition) -> float:
+    """The printed recursion from beta_0 = beta over n updates without bias."""
+    still = t._replace(bias=0.0)
+    for i in range(t.n):
+        still = still._replace(beta=still._replace(n=i).printed_beta())
+    return still.beta
+
+
 def recursion_printed(count: int, seed: int) -> Check:
-    """beta' fed back as beta_n, with no bias to correct: does it decay like gamma^n?"""
-    slacks = []
-    for t in _transitions(count, seed):
-        beta = t["beta"]
-        for n in range(int(t["n"]) + 1):
-            beta = t["gamma"] ** n * beta
-        slacks.append(difference(beta, t["gamma"] ** t["n"] * t["beta"]))
-        n = int(t["n"])
-        assert np.isclose(beta, t["gamma"] ** (n * (n + 1) / 2) * t["beta"], atol=1e-300)
-    return judge(_WHERE, "as printed and iterated: with eps = 0, beta_n = gamma^n beta_0", slacks, expected=False)
+    """beta' fed back as beta_n decays like gamma^(n(n-1)/2). The last update's own factor is gamma^(n-1)."""
+    slacks = [difference(compounded(t), t.gamma ** (t.n - 1) * t.beta) for t in _transitions(count, seed)]
+    return judge(_WHERE, "as printed and iterated: with eps = 0, beta_n = gamma^(n-1) beta_0", slacks, expected=False)
 
 
 def recursion(count: int, seed: int) -> Check:
@@ -94,13 +104,13 @@ def recursion(count: int, seed: int) -> Check:
     rng = np.random.default_rng(seed)
     slacks = []
     for t in _transitions(count, seed):
-        config = BalanceConfig(initial=t["beta"], rate=t["alpha"], discount=t["gamma"])
-        balance, biases = Balance.start(config), rng.standard_normal(int(t["n"]))
+        config = BalanceConfig(initial=t.beta, rate=t.alpha, discount=t.gamma)
+        balance, biases = Balance.start(config), rng.standard_normal(t.n)
         for bias in biases:
-            balance = balance.correct(np.array([bias]), np.array([t["c_i"]]), config)
+            balance = balance.correct(np.array([bias]), np.array([t.c_i]), config)
         # A walk clipped at 0 is the free walk minus its lowest point so far, where that is below 0.
-        walk = t["beta"] - t["alpha"] * np.append(0.0, biases.cumsum()) / t["c_i"]
-        slacks.append(difference(balance.beta(config), t["gamma"] ** len(biases) * (walk[-1] - min(walk.min(), 0.0))))
+        walk = t.beta - t.alpha * np.append(0.0, biases.cumsum()) / t.c_i
+        slacks.append(difference(balance.beta(config), t.gamma ** len(biases) * (walk[-1] - min(walk.min(), 0.0))))
     return judge(_WHERE, "corrected: beta_n = gamma^n b_n, b_{n+1} = max(b_n - a eps_n/c^I, 0)", slacks)
 
 

@@ -60,7 +60,7 @@ def contraction(count: int, seed: int) -> Check:
 def evaluation(count: int, seed: int) -> Check:
     """With a' of a fixed policy the same update finds Q_C^pi, the solution of a linear system; expected updates."""
     slacks = []
-    for case in draw_cases(count, seed):
+    for case in draw_cases(max(count // 4, 10), seed):
         cmdp, q = case.cmdp, np.zeros_like(case.cmdp.cost)
         for n in range(int(60 / (1 - cmdp.gamma))):
             q = 0.5 * q + 0.5 * backup(cmdp, (case.new * q).sum(1), cmdp.cost + cmdp.gamma**n * case.intrinsic)
@@ -71,7 +71,7 @@ def evaluation(count: int, seed: int) -> Check:
 def constant_factor_evaluation(count: int, seed: int) -> Check:
     """Without gamma^n: the limit is off by exactly the value of the intrinsic cost."""
     slacks = []
-    for case in draw_cases(count, seed):
+    for case in draw_cases(max(count // 4, 10), seed):
         cmdp, q = case.cmdp, np.zeros_like(case.cmdp.cost)
         for _ in range(int(60 / (1 - cmdp.gamma))):
             q = 0.5 * q + 0.5 * backup(cmdp, (case.new * q).sum(1), cmdp.cost + case.intrinsic)

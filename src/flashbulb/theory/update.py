@@ -30,7 +30,7 @@ from flashbulb.theory.cmdp import (
 )
 from flashbulb.theory.worlds import random_cmdp, two_hazards
 
-SINGLE = 1e-5  # relative; the step itself is computed in single precision
+SINGLE = 1e-4  # relative; the step itself is computed in single precision
 
 
 class Update(NamedTuple):
