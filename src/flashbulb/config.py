@@ -223,6 +223,8 @@ class Config:
     """Name of the run's directory (default: recipe, task, seed and time)."""
     checkpoint_every: int = 10
     """Iterations between checkpoints."""
+    keep_checkpoints: int = 3
+    """How many of the newest checkpoints stay; the best that kept the limit stays as well."""
     wandb: bool = False
     """Report to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline keeps it here)."""
     gamma: float = 0.99

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
+import types
+import typing
+from pathlib import Path
 from typing import Any
 
 from flashbulb.config import Config
@@ -14,6 +18,7 @@ _POSITIVE_WHOLE = (
     "steps_per_iteration",
     "threads",
     "checkpoint_every",
+    "keep_checkpoints",
     "critic.passes",
     "critic.minibatch",
     "trust_region.cg_iterations",
@@ -112,3 +117,41 @@ def _lookup(config: Any, dotted: str) -> Any:
     for part in dotted.split("."):
         config = getattr(config, part)
     return config
+
+
+def rebuild(plain: Any) -> Config:
+    """The configuration of which `to_dict` made these plain values; a field that is missing has its default."""
+    if not isinstance(plain, dict) or not {"recipe", "env"} <= set(plain):
+        raise UsageError("config: it must be a table with at least recipe and env.")
+    return validate(_rebuild(Config, plain, ""))
+
+
+def _rebuild(kind: type, plain: Any, prefix: str) -> Any:
+    if not isinstance(plain, dict):
+        raise UsageError(f"{prefix.rstrip('.')}: {plain!r} is not allowed; it must be a table.")
+    hints = typing.get_type_hints(kind)
+    unknown = set(plain) - set(hints)
+    if unknown:
+        raise UsageError(f"{prefix}{min(unknown)}: there is no such setting.")
+    return kind(**{name: _value(hints[name], value, prefix + name) for name, value in plain.items()})
+
+
+def _value(hint: Any, value: Any, name: str) -> Any:
+    """A plain value as the type that the field has."""
+    if dataclasses.is_dataclass(hint) and isinstance(hint, type):
+        return _rebuild(hint, value, f"{name}.")
+    kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
+    for kind in kinds:
+        if typing.get_origin(kind) is typing.Literal and value in typing.get_args(kind):
+            return value
+        if kind is tuple or typing.get_origin(kind) is tuple:
+            if isinstance(value, list | tuple) and all(type(item) is int for item in value):
+                return tuple(value)
+        elif kind is Path and isinstance(value, str):
+            return Path(value)
+        elif kind is float and type(value) is int:
+            return float(value)
+        elif type(value) is kind:
+            return value
+    shown = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
+    raise UsageError(f"{name}: {value!r} is not allowed; it must be of type {shown}.")

@@ -9,7 +9,7 @@ from tensorboardX.proto.event_pb2 import Event
 
 import flashbulb
 from flashbulb.recipes import configure
-from flashbulb.run.metrics import read_csv
+from flashbulb.run.csv_log import read_csv
 from flashbulb.run.train import train
 
 SMALL = {

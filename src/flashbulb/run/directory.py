@@ -5,21 +5,28 @@ metrics.csv      a row per iteration; a function of the configuration and the se
 timing.csv       a row per iteration of seconds, which no seed decides
 episodes.csv     a row per finished episode
 events.out...    TensorBoard, environment steps on the x axis
-checkpoints/     everything needed to go on
+checkpoints/     everything needed to go on: the newest few, the best that kept the limit, the last
+.lock            held by the process that writes
 curves.png       return and cost against the limit
 """
 
 from __future__ import annotations
 
+import contextlib
 import datetime
+import fcntl
 import json
 import os
+import shlex
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from flashbulb.config import Config, to_dict
 from flashbulb.errors import UsageError
+from flashbulb.run.checkpoint import write_whole
+from flashbulb.validation import rebuild
 
 
 class RunDirectory:
@@ -32,6 +39,7 @@ class RunDirectory:
     config = property(lambda self: self.path / "config.json")
     checkpoints = property(lambda self: self.path / "checkpoints")
     figure = property(lambda self: self.path / "curves.png")
+    how_to_resume = property(lambda self: f"flashbulb resume {shlex.quote(str(self.path))}")
 
     @classmethod
     def create(cls, config: Config) -> RunDirectory:
@@ -40,8 +48,35 @@ class RunDirectory:
         base = config.name or f"{config.recipe}_{config.env.replace(':', '.')}_seed{config.seed}_{stamp}"
         directory = cls(_claim(Path(config.runs_dir), base, exact=config.name is not None))
         directory.checkpoints.mkdir()
-        directory.config.write_text(json.dumps({"config": to_dict(config), **provenance()}, indent=2) + "\n")
+        text = json.dumps({"config": to_dict(config), **provenance()}, indent=2) + "\n"
+        write_whole(directory.config, text.encode())
         return directory
+
+    @contextlib.contextmanager
+    def locked(self) -> Iterator[None]:
+        """Let no second process write here. The lock ends with this process, however it ends, and workers that it
+        forks do not inherit it."""
+        with (self.path / ".lock").open("a+b") as file:
+            try:
+                fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UsageError(f"run: {self.path} is in use by another process; wait for it or stop it.") from None
+            yield
+
+
+def load_config(run: Path) -> Config:
+    """The configuration that a run was started with."""
+    path = Path(run) / "config.json"
+    try:
+        plain = json.loads(path.read_text())["config"]
+    except FileNotFoundError:
+        raise UsageError(f"run: {run} is not the directory of a run; it has no config.json.") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"run: {path} cannot be read ({type(error).__name__}: {error}).") from None
+    try:
+        return rebuild(plain)
+    except UsageError as error:
+        raise UsageError(f"run: {path} is not a configuration ({str(error).rstrip('.')}).") from None
 
 
 def _claim(parent: Path, base: str, exact: bool) -> Path:

@@ -1,16 +1,14 @@
-"""What a run reports in each iteration, and the files it goes to."""
+"""What a run reports in each iteration: measures of METHOD.md, section 7."""
 
 from __future__ import annotations
 
-import csv
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from flashbulb.memory import FlashbulbMemory, anticipation
 from flashbulb.run.collect import Batch, InFlight
-
-Row = dict[str, float | int]
+from flashbulb.run.csv_log import Row
 
 
 class Totals(NamedTuple):
@@ -55,32 +53,6 @@ def episode_means(batch: Batch, flight: InFlight, max_episode_steps: int) -> Epi
     return EpisodeMeans(flight.returns.sum() * scale, flight.costs.sum() * scale, float(max_episode_steps), True)
 
 
-class CsvLog:
-    """Appends rows; every row is on disk when `write` returns."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def write(self, rows: list[Row]) -> None:
-        if not rows:
-            return
-        fresh = not self.path.exists() or self.path.stat().st_size == 0
-        with self.path.open("a", newline="") as file:
-            writer = csv.DictWriter(file, fieldnames=list(rows[0]))
-            if fresh:
-                writer.writeheader()
-            writer.writerows(rows)
-
-
-def read_csv(path: Path) -> dict[str, np.ndarray]:
-    """Columns of a metrics file."""
-    with Path(path).open(newline="") as file:
-        reader = csv.DictReader(file)
-        rows = list(reader)
-        names = reader.fieldnames or []
-    return {name: np.array([float(row[name]) for row in rows]) for name in names}
-
-
 def episode_rows(batch: Batch, iteration: int, steps_before: int) -> list[Row]:
     members = batch.costs.shape[1]
     return [
@@ -96,18 +68,32 @@ def episode_rows(batch: Batch, iteration: int, steps_before: int) -> list[Row]:
     ]
 
 
-class TensorBoard:
-    """The CSV's names and numbers as TensorBoard events, environment steps on the x axis."""
-
-    def __init__(self, directory: Path) -> None:
-        from tensorboardX import SummaryWriter
-
-        self._writer: Any = SummaryWriter(logdir=str(directory), flush_secs=10, write_to_disk=True)
-
-    def write(self, row: Row, steps: int) -> None:
-        for name, value in row.items():
-            if name not in ("iteration", "steps") and np.isfinite(value):
-                self._writer.add_scalar(name, value, steps)
-
-    def close(self) -> None:
-        self._writer.close()
+def metrics_row(
+    n: int,
+    batch: Batch,
+    means: EpisodeMeans,
+    totals: Totals,
+    report: dict[str, Any],
+    beta: float,
+    intrinsic: np.ndarray,
+    memory: FlashbulbMemory,
+) -> Row:
+    """A row of metrics.csv: a function of the configuration and the seed alone, so nothing of clocks."""
+    iterations = int(totals.iterations)
+    return {
+        "iteration": n,
+        "steps": int(totals.steps),
+        "return": float(means.returns),
+        "cost": float(means.cost),
+        "length": means.length,
+        "episodes": len(batch.finished.costs),
+        "episode_estimated": int(means.estimated),
+        "violation_rate": float(totals.violations) / iterations,
+        "mean_excess": float(totals.excess) / iterations,
+        "cost_rate": float(totals.cost) / int(totals.steps),
+        "beta": beta,
+        "intrinsic_cost": float(intrinsic.mean()),
+        "memory_size": memory.size,
+        "anticipation": anticipation(intrinsic, batch.costs, batch.ended) if memory.size else float("nan"),
+        **{name: float(value) for name, value in report.items()},
+    }

@@ -9,7 +9,7 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from flashbulb.run.metrics import Row
+from flashbulb.run.csv_log import Row
 
 
 def headline(row: Row, limit: float, rate: float) -> str:

@@ -9,7 +9,7 @@ import numpy as np
 
 from flashbulb.config import Config, to_dict
 from flashbulb.errors import UsageError
-from flashbulb.run.metrics import Row
+from flashbulb.run.csv_log import Row
 
 
 class WeightsAndBiases:

@@ -1,0 +1,78 @@
+"""All that decides the rest of a run. Random keys follow from the seed and the iteration, so nothing else is random."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import jax
+import numpy as np
+
+from flashbulb.cmdp import CMDP, State
+from flashbulb.config import Config
+from flashbulb.errors import UsageError
+from flashbulb.learn.learner import LearnerState, init_learner
+from flashbulb.learn.policy import Policy
+from flashbulb.memory import Balance, FlashbulbMemory
+from flashbulb.normaliser import Normaliser
+from flashbulb.recipes import recipe
+from flashbulb.run.checkpoint import load_arrays, unflatten
+from flashbulb.run.collect import InFlight
+from flashbulb.run.metrics import Totals
+
+
+class RunState(NamedTuple):
+    """Every leaf is an array, so a checkpoint is this tree."""
+
+    learner: LearnerState
+    normaliser: Normaliser
+    memory: FlashbulbMemory
+    balance: Balance
+    flight: InFlight
+    env: State
+    totals: Totals
+
+    @property
+    def done(self) -> int:
+        """Iterations so far."""
+        return int(self.totals.iterations)
+
+
+def start(env: CMDP, policy: Policy, config: Config) -> RunState:
+    """The state before iteration 0. Seeds of networks, memory and environment are streams of their own."""
+    observations, _ = env.reset(seed=config.seed)
+    learner = _new_learner(policy, observations.shape[1], config)
+    return _around(learner, observations, env.get_state(), config)
+
+
+def restore(path: Path, env: CMDP, policy: Policy, config: Config) -> RunState:
+    """The state in a checkpoint; the environment is put where it was."""
+    arrays = load_arrays(path)
+    observations = np.zeros((env.num_envs, *(env.single_observation_space.shape or ())), np.float32)
+    learner = jax.eval_shape(lambda: _new_learner(policy, observations.shape[1], config))
+    # What a snapshot of the environment holds is the environment's own affair.
+    snapshot = {name.removeprefix("env/"): array for name, array in arrays.items() if name.startswith("env/")}
+    state = unflatten(arrays, _around(learner, observations, snapshot, config), path)
+    wanted, found = (jax.tree.map(np.shape, tree) for tree in ((learner, observations), (state[0], state.flight[0])))
+    if wanted != found:
+        raise UsageError(f"checkpoint: {path} has networks or members of other sizes than config.json says.")
+    env.set_state(state.env)
+    return state
+
+
+def _new_learner(policy: Policy, observation_size: int, config: Config) -> LearnerState:
+    key = jax.random.fold_in(jax.random.key(config.seed), 2**31)
+    return init_learner(policy, observation_size, recipe(config.recipe), config, key)
+
+
+def _around(learner: LearnerState, observations: np.ndarray, env: State, config: Config) -> RunState:
+    size = observations.shape[1]
+    return RunState(
+        learner,
+        Normaliser.empty(size),
+        FlashbulbMemory.empty(size, config.memory, np.random.default_rng([config.seed, 1])),
+        Balance.start(config.balance),
+        InFlight.start(observations),
+        env,
+        Totals.start(),
+    )
