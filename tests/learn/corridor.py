@@ -38,8 +38,9 @@ class Corridor:
         return self.observe(), {}
 
     def step(self, actions):
+        actions = np.asarray(actions, np.float64)
         discrete = isinstance(self.single_action_space, spaces.Discrete)
-        move = np.asarray(actions, np.float64) - 1 if discrete else np.clip(np.asarray(actions)[:, 0], -1, 1)
+        move = actions - 1 if discrete else np.clip(actions[:, 0], -1, 1)
         self._x = np.clip(self._x + STRIDE * move, -1.0, 1.0)
         self._t = self._t + 1
         reward, cost = self._x.copy(), (self._x > EDGE + 1e-9).astype(float)
