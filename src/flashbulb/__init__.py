@@ -18,7 +18,7 @@ from flashbulb import gymnasium_hook
 gymnasium_hook.watch()  # gymnasium.make("flashbulb/<id>") works once both are imported
 
 __version__ = "0.1.0"
-__all__ = ["__version__", "env_ids", "load_policy", "make", "train"]
+__all__ = ["__version__", "env_ids", "load_policy", "make", "resume", "train"]
 
 
 def __getattr__(name: str) -> Any:
@@ -43,3 +43,13 @@ def train(recipe: str, env: str, /, **settings: Any) -> Any:
     from flashbulb.run.train import train as run
 
     return run(configure(recipe, env, **settings))
+
+
+def resume(run: Any, **options: Any) -> Any:
+    """Go on with the run in that directory as if it had never stopped, and return its `Result`.
+
+    Options are those of `flashbulb.run.train.resume`: `threads`, `console`, and `env` if `train` was given one.
+    """
+    from flashbulb.run.train import resume as go_on
+
+    return go_on(run, **options)

@@ -7,7 +7,7 @@ import sys
 from typing import NoReturn
 
 from flashbulb import __version__
-from flashbulb.errors import RunError, UsageError
+from flashbulb.errors import Interrupted, RunError, UsageError
 
 HELP = """\
 Flashbulb: safe reinforcement learning that stays under its cost limit while it learns.
@@ -15,6 +15,7 @@ Flashbulb: safe reinforcement learning that stays under its cost limit while it 
   flashbulb train RECIPE TASK [options]   train, for example:
                                           flashbulb train mice-cpo SafetyHalfCheetahVelocity-v1 --steps 1e6
   flashbulb train RECIPE --help           all options of a recipe, with their defaults
+  flashbulb resume RUN                    go on with a run that was interrupted, as if it had not been
   flashbulb recipes                       what can be trained
   flashbulb envs                          what it can be trained on
   flashbulb theory [FIGURE.png]           check every statement of the paper on small CMDPs with exact solutions
@@ -32,6 +33,12 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except RunError as error:
         print(f"flashbulb: {error}", file=sys.stderr)
         code = 1
+    except Interrupted as interrupted:
+        print(f"flashbulb: {interrupted}", file=sys.stderr)
+        code = interrupted.code
+    except KeyboardInterrupt:
+        print("flashbulb: interrupted.", file=sys.stderr)
+        code = 130
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
@@ -65,6 +72,12 @@ def train(arguments: list[str]) -> int:
     return 0
 
 
+def resume(arguments: list[str]) -> int:
+    from flashbulb.verbs.resume import main as run_resume
+
+    return run_resume(arguments)
+
+
 def recipes(arguments: list[str]) -> int:
     from flashbulb.recipes import RECIPES
 
@@ -93,4 +106,4 @@ def _no_more(verb: str, arguments: list[str]) -> None:
         raise UsageError(f"{verb}: takes no arguments, but was given {arguments[0]!r}.")
 
 
-VERBS = {"train": train, "recipes": recipes, "envs": envs, "theory": theory}
+VERBS = {"train": train, "resume": resume, "recipes": recipes, "envs": envs, "theory": theory}
