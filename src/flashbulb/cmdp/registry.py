@@ -21,7 +21,10 @@ _MODULE_OF: dict[str, str] = {"HazardField-v0": _HAZARD_FIELD} | {
     for robot in ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d", "Swimmer")
 }
 _MODULE_OF |= {
-    f"Safety{robot}{task}-v0": _NAVIGATION for robot in ("Point", "Car") for task in ("Goal1", "Circle1", "Button1")
+    f"Safety{robot}{task}{level}-v0": _NAVIGATION
+    for robot in ("Point", "Car")
+    for task in ("Goal", "Circle", "Button")
+    for level in (0, 1, 2)
 }
 
 Factory = Callable[[str, int, int, int | None], CMDP]
@@ -52,17 +55,11 @@ def make(
     Beside our ids, `module:function` and any id that Gymnasium knows will do: such environments run in as many
     processes or threads, or one after the other, as `vectorise` says.
     """
-    env_id = env_id.removeprefix(f"{NAMESPACE}/")
-    known = env_id in _MODULE_OF
-    if not known and not _is_foreign(env_id):
-        raise UsageError(
-            f"env: unknown task {env_id!r}; the nearest known ids are {nearest(env_id, _MODULE_OF)} "
-            "(an environment of your own is named module:function, or by its Gymnasium id)."
-        )
+    env_id = resolve(env_id)
     for field, value in (("num_envs", num_envs), ("threads", 1 if threads is None else threads)):
         if isinstance(value, bool) or int(value) != value or value < 1:
             raise UsageError(f"{field}: {value!r} is not allowed; it must be a whole number of at least 1.")
-    if not known:
+    if env_id not in _MODULE_OF:
         from flashbulb.cmdp.foreign import Foreign
 
         return Foreign(env_id, int(num_envs), int(seed), threads or os.cpu_count() or 1, vectorise)
@@ -71,7 +68,20 @@ def make(
     return env
 
 
-def _is_foreign(env_id: str) -> bool:
+def resolve(env_id: str) -> str:
+    """One of our ids, `module:function` or an id of Gymnasium's; anything else is refused."""
     from flashbulb.cmdp.foreign_member import known_to_gymnasium
 
-    return ":" in env_id or known_to_gymnasium(env_id)
+    env_id = env_id.removeprefix(f"{NAMESPACE}/")
+    if env_id not in _MODULE_OF and ":" not in env_id and not known_to_gymnasium(env_id):
+        raise UsageError(
+            f"env: unknown task {env_id!r}; the nearest known ids are {nearest(env_id, _MODULE_OF)} "
+            "(an environment of your own is named module:function, or by its Gymnasium id)."
+        )
+    return env_id
+
+
+def single(env_id: str) -> str:
+    """The name of one environment instead of a batch, as `foreign_member.build` takes it: Gymnasium knows ours, too."""
+    env_id = resolve(env_id)
+    return f"{NAMESPACE}/{env_id}" if env_id in _MODULE_OF else env_id

@@ -8,7 +8,8 @@ import numpy as np
 from flashbulb.cmdp.navigation import Navigation
 
 TASKS = tuple(f"Safety{robot}{aim}1-v0" for robot in ("Point", "Car") for aim in ("Goal", "Circle", "Button"))
-SEEDS, STEPS = 5, 200
+# Recorded by us in the same way, with 3 seeds of 100 steps instead of 5 of 200.
+OTHER_LEVELS = tuple(task.replace("1-v0", f"{level}-v0") for task in TASKS for level in (0, 2))
 _FOLDER = Path(__file__).parents[2] / "data" / "golden"
 
 
@@ -35,18 +36,19 @@ def physics(env_id: str) -> np.ndarray:
 
 def all_frames(env_id: str) -> tuple[Navigation, np.ndarray, np.ndarray]:
     """A batch with one member for every recorded step, standing where that step began; its actions, and the
-    physics in which the original arrived. Member s * 200 + t is seed s, step t."""
+    physics in which the original arrived. Members go through the steps of one seed, then of the next."""
     z, rows = trace(env_id), physics(env_id)
-    start = Navigation(env_id, SEEDS, seed=0, threads=1)
+    seeds, steps = z["reward"].shape
+    start = Navigation(env_id, seeds, seed=0, threads=1)
     start.reset(seed=0)
-    state = {name: np.repeat(array, STEPS, axis=0) for name, array in start.get_state().items()}
-    state["physics"] = rows[:, :-1].reshape(SEEDS * STEPS, -1)
+    state = {name: np.repeat(array, steps, axis=0) for name, array in start.get_state().items()}
+    state["physics"] = rows[:, :-1].reshape(seeds * steps, -1)
     if "frame_goal_pos" in z:
         state["objects"][:, start.rules.goal, :2] = z["frame_goal_pos"][:, :-1, :2].reshape(-1, 2)
         state["last_distance"] = z["frame_last_dist_goal"][:, :-1].ravel()
     if "frame_goal_button" in z:
         state["button"] = z["frame_goal_button"][:, :-1].ravel()
         state["timer"] = z["frame_button_timer"][:, :-1].ravel()
-    env = Navigation(env_id, SEEDS * STEPS, seed=0, threads=2)
+    env = Navigation(env_id, seeds * steps, seed=0, threads=2)
     env.set_state(state)
-    return env, z["action"].reshape(-1, 2), rows[:, 1:].reshape(SEEDS * STEPS, -1)
+    return env, z["action"].reshape(-1, 2), rows[:, 1:].reshape(seeds * steps, -1)

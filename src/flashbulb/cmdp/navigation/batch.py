@@ -32,25 +32,33 @@ class Rules(NamedTuple):
     keepout: np.ndarray  # (objects,)
     pinned: np.ndarray  # (objects, 2): exact place, or NaN
     lidars: np.ndarray  # (groups, 4): first row, end row, column of the first free body or -1, blind by timer
-    free: np.ndarray  # (free bodies, 2): row, column of x
+    free: np.ndarray  # (free bodies, 3): row, column of x, column of its velocity
     boundary: np.ndarray  # (2,): |x|, |y| that cost beyond
     goal: int  # row of the goal, -1 without one
     hazards: tuple[int, int]  # rows
     buttons: tuple[int, int]
     gremlins: tuple[int, int]
-    touch: int  # sensor column of the first contact flag: buttons, then gremlins
+    vases: tuple[int, int]
+    costs: tuple[bool, bool]  # of touching a wrong button, a vase
+    touch: int  # sensor column of the first contact flag: buttons, then gremlins; or vases
     velocity: int  # column of the robot's world velocity
     lidar_range: float
     episode_steps: int
     timestep: float
 
 
+FREE = (Body.VASE, Body.GREMLIN)  # bodies that the simulator moves
 PIN = 1e-9  # half-width of the square from which a pinned object's place is drawn
 
 
 def rules_of(level: Level, model: mujoco.MjModel, robot_qpos: int, robot_sensors: int) -> Rules:
     """Translate a level and its compiled model into arrays."""
-    names, boxes, keepout, pinned = ["agent"], [(0.0, 0.0, level.agent_extent)], [level.agent_keepout], []
+    names, boxes, keepout, pinned = (
+        ["agent"],
+        [(0.0, 0.0, level.agent_extent or level.extent)],
+        [level.agent_keepout],
+        [],
+    )
     pinned.append((np.nan, np.nan))
     for g in level.groups:
         for k in range(g.count):
@@ -65,14 +73,16 @@ def rules_of(level: Level, model: mujoco.MjModel, robot_qpos: int, robot_sensors
         return first, first + names.count(name)
 
     free, lidars, column = [], [], 1 + robot_qpos
+    bodies = sum(g.count for g in level.groups if g.body in FREE)
+    speed = 1 + model.nq + model.nv - 6 * bodies  # free bodies come last
     for g in level.groups:
         first, end = rows(g.name)
-        moves = g.body in (Body.VASE, Body.GREMLIN)
+        moves = g.body in FREE
         if g.lidar:
             lidars.append((first, end, column if moves else -1, int(g.body is Body.BUTTON)))
         if moves:
-            free += [(row, column + 7 * k) for k, row in enumerate(range(first, end))]
-            column += 7 * g.count
+            free += [(row, column + 7 * k, speed + 6 * k) for k, row in enumerate(range(first, end))]
+            column, speed = column + 7 * g.count, speed + 6 * g.count
     low = [(x - e + k, y - e + k) for (x, y, e), k in zip(boxes, keepout, strict=True)]
     high = [(x + e - k, y + e - k) for (x, y, e), k in zip(boxes, keepout, strict=True)]
     return Rules(
@@ -81,12 +91,14 @@ def rules_of(level: Level, model: mujoco.MjModel, robot_qpos: int, robot_sensors
         keepout=np.array(keepout),
         pinned=np.array(pinned),
         lidars=np.array(lidars, dtype=np.int64).reshape(-1, 4),
-        free=np.array(free, dtype=np.int64).reshape(-1, 2),
+        free=np.array(free, dtype=np.int64).reshape(-1, 3),
         boundary=np.array(level.boundary),
         goal=rows("goal")[0] if "goal" in names else -1,
         hazards=rows("hazards"),
         buttons=rows("buttons"),
         gremlins=rows("gremlins"),
+        vases=rows("vases"),
+        costs=(level.is_constrained("buttons"), level.is_constrained("vases")),
         touch=robot_sensors,
         velocity=1 + model.nq,
         lidar_range=level.lidar_range,

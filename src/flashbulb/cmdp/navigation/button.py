@@ -45,7 +45,7 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         caught = (touch[buttons : buttons + gremlins] > 0).any()
         verdict.parts[i, 0] = 1.0 if in_hazard(pos, batch.objects[i], rules.hazards) else 0.0
         verdict.parts[i, 1] = 1.0 if caught else 0.0
-        verdict.parts[i, 2] = 1.0 if wrong and batch.timer[i] == 0 else 0.0
+        verdict.parts[i, 2] = 1.0 if wrong and rules.costs[0] and batch.timer[i] == 0 else 0.0
         close_step(batch, rules, i, reward, verdict)
         batch.timer[i] = max(0, batch.timer[i] - 1)
         verdict.goal_met[i] = met

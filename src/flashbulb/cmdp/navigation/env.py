@@ -57,6 +57,7 @@ class Navigation:
         if robot == "Point":  # it obeys a closed form wherever it touches nothing
             self.physics = GlidingPhysics(self.model, self.rules, self._simulator)
         self.judge = JUDGES[self.level.aim]
+        self._cost_columns = {name: self.judge.costs.index(name) for name in self.level.costs()}
         lidars = BINS * len(self.rules.lidars)
         self._width = self.robot.feels + lidars
         low = np.r_[np.full(self.robot.feels, -np.inf), np.zeros(lidars)]
@@ -85,7 +86,7 @@ class Navigation:
         obs = self.observe()  # after the judgement: a goal just reached has moved on
         ended = verdict.terminated | verdict.truncated
         info = final_info(obs, ended) | {"goal_met": verdict.goal_met}
-        info |= dict(zip(self.judge.costs, verdict.parts.T, strict=True))
+        info |= {name: verdict.parts[:, column] for name, column in self._cost_columns.items()}
         if ended.any():
             info["final_obs"] = obs.copy()
             self._begin(np.flatnonzero(ended), obs)

@@ -96,8 +96,7 @@ def chart(model: mujoco.MjModel, rules: Rules) -> Course:
     lone, physics = empty_batch(1, rules, model), RolloutPhysics(model, rules, 1, threads=1)
     lone.objects[0, :, 0] = 10.0 * np.arange(len(rules.keepout))  # nobody meets anybody
     place_bodies(lone, rules, np.array([0]))
-    row, column = rules.free[0]
-    speed = rules.velocity + 3
+    row, column, speed = rules.free[0]
     steps = SETTLING_STEPS if rests else rules.episode_steps
     way = np.zeros((steps + 1, 6))
     for k in range(steps + 1):
@@ -200,8 +199,7 @@ def _undisturbed(row: np.ndarray, objects: np.ndarray, rules: Rules, course: Cou
     now = course.way[min(k, len(course.way) - 1)]
     near, slow = UNDISTURBED
     for f in range(len(rules.free)):
-        body, column = rules.free[f]
-        speed = rules.velocity + 3 + 6 * f
+        body, column, speed = rules.free[f]
         for d in range(3):
             base = objects[body, d] if d < 2 and not course.rests else 0.0
             if (d == 2 or not course.rests) and not abs(row[column + d] - base - now[d]) < near:
@@ -252,8 +250,7 @@ def _write(
         row[0] += rules.timestep
     after = course.way[min(k + 1, len(course.way) - 1)]
     for f in range(len(rules.free)):
-        body, column = rules.free[f]
-        speed = rules.velocity + 3 + 6 * f
+        body, column, speed = rules.free[f]
         row[column + 2] = after[2]
         row[speed : speed + 3] = after[3:]
         if not course.rests:

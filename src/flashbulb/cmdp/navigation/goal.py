@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
@@ -10,7 +12,8 @@ from flashbulb.cmdp.navigation.layout import redraw_goal
 from flashbulb.cmdp.navigation.streams import compiled, next_double
 from flashbulb.cmdp.navigation.tasks import GOAL_RADIUS
 
-COSTS = ("cost_hazards",)
+COSTS = ("cost_hazards", "cost_vases_contact", "cost_vases_velocity")
+VASE_SPEED = 1e-4  # at which a vase counts as moving
 
 
 @compiled
@@ -30,6 +33,17 @@ def measure(batch: Batch, rules: Rules, i: int) -> None:
 
 
 @compiled
+def _judge_vases(batch: Batch, rules: Rules, i: int, verdict: Verdict) -> None:
+    """Touching a vase costs, and so does every vase that moves."""
+    for f in range(len(rules.free)):
+        u, v, w = batch.physics[i, rules.free[f, 2] : rules.free[f, 2] + 3]
+        if batch.sensors[i, rules.touch + f] > 0:
+            verdict.parts[i, 1] = 1.0
+        if math.sqrt(u * u + v * v + w * w) >= VASE_SPEED:
+            verdict.parts[i, 2] = 1.0
+
+
+@compiled
 def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
     for i in range(len(batch.physics)):
         objects, pos = batch.objects[i], batch.physics[i, 1:3]
@@ -39,12 +53,14 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         reward = batch.last_distance[i] - now + (1.0 if met else 0.0)
         batch.last_distance[i] = now
         verdict.parts[i, 0] = 1.0 if in_hazard(pos, objects, rules.hazards) else 0.0
+        if rules.costs[1]:
+            _judge_vases(batch, rules, i, verdict)
         close_step(batch, rules, i, reward, verdict)
         verdict.goal_met[i] = met
         if met:
             objects[0, :2] = pos
             for f in range(len(rules.free)):
-                row, column = rules.free[f]
+                row, column, _ = rules.free[f]
                 objects[row, :2] = batch.physics[i, column : column + 2]
             verdict.terminated[i] = not redraw_goal(batch.rng[i], objects, rules)
             measure(batch, rules, i)

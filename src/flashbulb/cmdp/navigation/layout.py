@@ -82,7 +82,7 @@ def place_bodies(batch: Batch, rules: Rules, members: np.ndarray) -> None:
         row = batch.physics[i]
         row[:] = 0.0
         for f in range(len(rules.free)):
-            k, column = rules.free[f]
+            k, column, _ = rules.free[f]
             gremlin = rules.gremlins[0] <= k < rules.gremlins[1]
             row[column] = batch.objects[i, k, 0]
             row[column + 1] = batch.objects[i, k, 1]

@@ -47,7 +47,7 @@ def build_model(robot: Robot, level: Level) -> mujoco.MjModel:
                 _add_mocap(spec, f"{group.name[:-1]}{k}", group.body)
     for group in level.groups:
         for k in range(group.count):
-            if group.body in (Body.BUTTON, Body.GREMLIN):
+            if group.body is Body.BUTTON or (group.body is not Body.NONE and group.constrained):
                 _add_touch(spec, f"{group.name[:-1]}{k}")
     return spec.compile()
 

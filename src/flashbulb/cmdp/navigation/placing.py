@@ -36,7 +36,7 @@ def read_layout(
     layout: Layout = {"agent": np.c_[pos[members, :2], heading]}
     for name, (first, end) in group_rows(level).items():
         layout[name] = batch.objects[members, first:end].copy()
-    for row, column in rules.free:
+    for row, column, _ in rules.free:
         if not rules.gremlins[0] <= row < rules.gremlins[1]:
             body = batch.physics[members, column : column + 7]
             layout["vases"][:, row - group_rows(level)["vases"][0]] = np.c_[body[:, :2], read_yaw(body[:, 3:])]

@@ -36,7 +36,7 @@ def take_scene(env: Navigation, member: int = 0, cost: float = 0.0) -> Scene:
     """Copy what a picture of the member needs. `cost` is what the last step cost it."""
     layout = {name: rows[0] for name, rows in env.layout(np.array([member])).items()}
     rules, row = env.rules, env.batch.physics[member]
-    columns = [c for k, c in rules.free if rules.gremlins[0] <= k < rules.gremlins[1]]
+    columns = [c for k, c, _ in rules.free if rules.gremlins[0] <= k < rules.gremlins[1]]
     bodies = np.array([row[c : c + 7] for c in columns]).reshape(-1, 7)
     goal = env.batch.objects[member, rules.goal, :2].copy() if rules.goal >= 0 else None
     return Scene(

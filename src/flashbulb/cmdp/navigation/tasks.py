@@ -38,6 +38,7 @@ class Group:
     keepout: float
     body: Body = Body.NONE
     lidar: bool = True
+    constrained: bool = False  # touching it costs (a hazard: being in it, a wall: being beyond it)
     pinned: tuple[Point, ...] = ()  # where exactly, instead of anywhere
 
 
@@ -49,13 +50,17 @@ class Level:
     groups: tuple[Group, ...]
     lidar_range: float
     episode_steps: int
-    extent: float = 1.5  # objects lie within [-extent, extent]²
-    agent_extent: float = 1.5
+    extent: float  # objects lie within [-extent, extent]²
+    agent_extent: float | None = None  # the same for the agent, if it is not the same
     agent_keepout: float = 0.4
     boundary: Point = (float("inf"), float("inf"))  # |x|, |y| beyond which there is a cost
 
-    def group(self, name: str) -> Group | None:
-        return next((g for g in self.groups if g.name == name), None)
+    def is_constrained(self, name: str) -> bool:
+        return any(g.name == name and g.constrained for g in self.groups)
+
+    def costs(self) -> list[str]:
+        """Names of the costs that can occur."""
+        return [cost for g in self.groups if g.constrained for cost in COSTS_OF[g.name]]
 
 
 GOAL_RADIUS = 0.3
@@ -67,37 +72,65 @@ GREMLIN_TRAVEL = 0.35
 GREMLIN_HEIGHT = 0.2  # of the path's plane; the box starts on the floor and is lifted
 BUTTON_PAUSE = 10  # steps for which the buttons are blind after one was pressed
 
-LEVELS: dict[str, Level] = {
-    "Goal1": Level(
-        Aim.GOAL,
-        (Group("goal", 1, 0.305), Group("hazards", 8, 0.18), Group("vases", 1, 0.15, Body.VASE)),
-        lidar_range=3.0,
-        episode_steps=1000,
-    ),
-    "Circle1": Level(
+WALL = 1.125
+COSTS_OF = {
+    "hazards": ("cost_hazards",),
+    "vases": ("cost_vases_contact", "cost_vases_velocity"),
+    "sigwalls": ("cost_out_of_boundary",),
+    "gremlins": ("cost_gremlins",),
+    "buttons": ("cost_buttons",),
+}
+
+
+def _goal(extent: float, *obstacles: Group) -> Level:
+    return Level(Aim.GOAL, (Group("goal", 1, 0.305), *obstacles), lidar_range=3.0, episode_steps=1000, extent=extent)
+
+
+def _circle(*walls: Group, boundary: Point = (float("inf"), float("inf"))) -> Level:
+    return Level(
         Aim.CIRCLE,
-        (
-            Group("circle", 1, 0.0, pinned=((0.0, 0.0),)),
-            Group("sigwalls", 2, 0.0, lidar=False, pinned=((1.125, 0.0), (-1.125, 0.0))),
-        ),
+        (Group("circle", 1, 0.0, pinned=((0.0, 0.0),)), *walls),
         lidar_range=6.0,
         episode_steps=500,
         extent=2.0,
         agent_extent=0.8,
         agent_keepout=0.0,
-        boundary=(1.125, float("inf")),
-    ),
-    "Button1": Level(
-        Aim.BUTTON,
-        (
-            Group("buttons", 4, 0.2, Body.BUTTON),
-            Group("goal", 1, 0.4),
-            Group("hazards", 4, 0.18),
-            Group("gremlins", 4, 0.4, Body.GREMLIN),
-        ),
-        lidar_range=3.0,
-        episode_steps=1000,
-    ),
+        boundary=boundary,
+    )
+
+
+def _button(extent: float, *obstacles: Group) -> Level:
+    buttons = Group("buttons", 4, 0.2, Body.BUTTON, constrained=len(obstacles) > 0)
+    groups = (buttons, Group("goal", 1, 0.4), *obstacles)
+    return Level(Aim.BUTTON, groups, lidar_range=3.0, episode_steps=1000, extent=extent)
+
+
+def _hazards(count: int) -> Group:
+    return Group("hazards", count, 0.18, constrained=True)
+
+
+def _vases(count: int, constrained: bool) -> Group:
+    return Group("vases", count, 0.15, Body.VASE, constrained=constrained)
+
+
+def _gremlins(count: int) -> Group:
+    return Group("gremlins", count, 0.4, Body.GREMLIN, constrained=True)
+
+
+def _walls(*places: Point) -> Group:
+    return Group("sigwalls", len(places), 0.0, lidar=False, constrained=True, pinned=places)
+
+
+LEVELS: dict[str, Level] = {
+    "Goal0": _goal(1.0),
+    "Goal1": _goal(1.5, _hazards(8), _vases(1, constrained=False)),
+    "Goal2": _goal(2.0, _hazards(10), _vases(10, constrained=True)),
+    "Circle0": _circle(),
+    "Circle1": _circle(_walls((WALL, 0.0), (-WALL, 0.0)), boundary=(WALL, float("inf"))),
+    "Circle2": _circle(_walls((WALL, 0.0), (-WALL, 0.0), (0.0, WALL), (0.0, -WALL)), boundary=(WALL, WALL)),
+    "Button0": _button(1.0),
+    "Button1": _button(1.5, _hazards(4), _gremlins(4)),
+    "Button2": _button(1.8, _hazards(8), _gremlins(6)),
 }
 
 ROBOT_NAMES = ("Point", "Car")
