@@ -7,7 +7,7 @@ import io
 import itertools
 import math
 import re
-from typing import Any
+from typing import Any, TypeVar
 
 import tyro
 
@@ -27,6 +27,8 @@ def whole_number(text: str) -> int:
         raise ValueError(f"{text!r} is not a whole number")
     return int(value)
 
+
+Options = TypeVar("Options")
 
 tyro_registry = tyro.constructors.ConstructorRegistry()
 
@@ -60,17 +62,17 @@ def parse_train(arguments: list[str]) -> Config | None:
     else:
         raise UsageError(f"env: missing; say `flashbulb train {name} TASK`.")
     default = configure(name, env)
-    config = _tyro(default, rest, f"flashbulb train {name} {env}")
+    config = parse(Config, rest, f"flashbulb train {name} {env}", default)
     return validate(config)
 
 
-def _tyro(default: Config, arguments: list[str], program: str) -> Config:
-    """Let tyro parse; turn what it finds wrong into one sentence."""
+def parse(kind: type[Options], arguments: list[str], program: str, default: Options | None = None) -> Options:
+    """A dataclass from arguments. tyro parses; what it finds wrong becomes one sentence."""
     message = io.StringIO()
     try:
         with contextlib.redirect_stderr(message):
             return tyro.cli(
-                Config,
+                kind,
                 default=default,
                 args=arguments,
                 prog=program,
