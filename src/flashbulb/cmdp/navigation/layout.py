@@ -8,7 +8,7 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.cmdp.navigation.streams import compiled, uniform
+from flashbulb.cmdp.navigation.streams import compiled, inlined, uniform
 
 LAYOUTS = 10_000  # tries to place everything
 DRAWS = 100  # tries to place one object before the layout is begun anew
@@ -17,7 +17,7 @@ VASE_HEIGHT = 0.1 - 4e-5
 GREMLIN_START = 0.1
 
 
-@compiled
+@inlined
 def _clear(x: float, y: float, row: int, end: int, objects: np.ndarray, keepout: np.ndarray) -> bool:
     """Does an object at (x, y) keep its distance from the first `end` others?"""
     for k in range(end):

@@ -28,15 +28,14 @@ def seeded(seed: int) -> np.ndarray:
 @compiled
 def _twist(stream: np.ndarray) -> None:
     for k in range(WORDS):
-        y = (stream[k] & 0x80000000) | (stream[(k + 1) % WORDS] & 0x7FFFFFFF)
-        mixed = stream[(k + _SHIFT) % WORDS] ^ (y >> 1)
-        if y & 1:
-            mixed ^= 0x9908B0DF
-        stream[k] = mixed
+        after = k + 1 if k + 1 < WORDS else 0
+        ahead = k + _SHIFT if k + _SHIFT < WORDS else k + _SHIFT - WORDS
+        y = (stream[k] & 0x80000000) | (stream[after] & 0x7FFFFFFF)
+        stream[k] = stream[ahead] ^ (y >> 1) ^ ((y & 1) * 0x9908B0DF)
     stream[WORDS] = 0
 
 
-@compiled
+@inlined
 def next_word(stream: np.ndarray) -> np.uint64:
     """32 random bits."""
     if stream[WORDS] >= WORDS:
@@ -49,7 +48,7 @@ def next_word(stream: np.ndarray) -> np.uint64:
     return y ^ (y >> np.uint64(18))
 
 
-@compiled
+@inlined
 def next_double(stream: np.ndarray) -> float:
     """`random_sample()`; also what `binomial(10, 1.0)` consumes."""
     high = next_word(stream) >> np.uint64(5)
@@ -57,7 +56,7 @@ def next_double(stream: np.ndarray) -> float:
     return (float(high) * 67108864.0 + float(low)) / 9007199254740992.0
 
 
-@compiled
+@inlined
 def uniform(stream: np.ndarray, low: float, width: float) -> float:
     """`uniform(low, low + width)`."""
     return low + width * next_double(stream)
