@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import sys
+from collections.abc import Callable
 from typing import NoReturn
 
 from flashbulb import __version__
@@ -16,6 +18,11 @@ Flashbulb: safe reinforcement learning that stays under its cost limit while it 
                                           flashbulb train mice-cpo SafetyHalfCheetahVelocity-v1 --steps 1e6
   flashbulb train RECIPE --help           all options of a recipe, with their defaults
   flashbulb resume RUN                    go on with a run that was interrupted, as if it had not been
+  flashbulb runs [DIRECTORY]              what was trained, and how it went
+  flashbulb plot RUN... [-o FILE]         learning curves, seeds as mean and confidence band
+  flashbulb evaluate RUN [options]        return and cost on fresh seeds, with confidence intervals; --video, --json
+  flashbulb export RUN --to onnx          the policy as a file for other programs
+  flashbulb check MODULE:FUNCTION         whether an environment of your own is ready to train, and if not, why
   flashbulb recipes                       what can be trained
   flashbulb envs                          what it can be trained on
   flashbulb theory [FIGURE.png]           check every statement of the paper on small CMDPs with exact solutions
@@ -72,10 +79,14 @@ def train(arguments: list[str]) -> int:
     return 0
 
 
-def resume(arguments: list[str]) -> int:
-    from flashbulb.verbs.resume import main as run_resume
+def in_module(verb: str) -> Callable[[list[str]], int]:
+    """A verb that has a module of its own, imported when it is called."""
 
-    return run_resume(arguments)
+    def call(arguments: list[str]) -> int:
+        code: int = importlib.import_module(f"flashbulb.verbs.{verb}").main(arguments)
+        return code
+
+    return call
 
 
 def recipes(arguments: list[str]) -> int:
@@ -106,4 +117,10 @@ def _no_more(verb: str, arguments: list[str]) -> None:
         raise UsageError(f"{verb}: takes no arguments, but was given {arguments[0]!r}.")
 
 
-VERBS = {"train": train, "resume": resume, "recipes": recipes, "envs": envs, "theory": theory}
+VERBS = {
+    "train": train,
+    **{verb: in_module(verb) for verb in ("resume", "runs", "plot", "evaluate", "export", "check")},
+    "recipes": recipes,
+    "envs": envs,
+    "theory": theory,
+}

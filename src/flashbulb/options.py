@@ -66,7 +66,7 @@ def parse_train(arguments: list[str]) -> Config | None:
     return validate(config)
 
 
-def parse(kind: type[Options], arguments: list[str], program: str, default: Options | None = None) -> Options:
+def parse(kind: type[Options], arguments: list[str], program: str, default: Any = None) -> Options:
     """A dataclass from arguments. tyro parses; what it finds wrong becomes one sentence."""
     message = io.StringIO()
     try:
@@ -77,6 +77,7 @@ def parse(kind: type[Options], arguments: list[str], program: str, default: Opti
                 args=arguments,
                 prog=program,
                 registry=tyro_registry,
+                config=(tyro.conf.FlagCreatePairsOff,),
             )
     except SystemExit as stop:
         if not stop.code:

@@ -63,6 +63,17 @@ class RunDirectory:
                 raise UsageError(f"run: {self.path} is in use by another process; wait for it or stop it.") from None
             yield
 
+    def is_locked(self) -> bool:
+        """Whether a process is writing here just now."""
+        try:
+            with (self.path / ".lock").open("rb") as file:
+                fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except FileNotFoundError:
+            return False
+        except OSError:
+            return True
+        return False
+
 
 def load_config(run: Path) -> Config:
     """The configuration that a run was started with."""

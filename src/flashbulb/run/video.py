@@ -22,7 +22,7 @@ from flashbulb.errors import UsageError
 from flashbulb.run.evaluate import evaluation_env, evaluation_seed
 from flashbulb.run.trained import TrainedPolicy
 
-FRAMES = 200  # at most; longer episodes are shown every few steps
+FRAMES = 125  # at most; longer episodes are shown every few steps
 FPS = 20
 WIDTH, HEIGHT = 480, 360
 
