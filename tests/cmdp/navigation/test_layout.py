@@ -88,6 +88,20 @@ def test_scenario_by_hand():
     np.testing.assert_array_equal(info["cost_hazards"], [1, 0, 0])
 
 
+def test_a_yaw_not_given_stays():
+    env = Navigation("SafetyCarGoal2-v0", 2, seed=0, threads=1)
+    env.reset()
+    for _ in range(10):
+        env.step(np.array([[1.0, -1.0], [-1.0, 1.0]]))
+    before = env.layout()
+    env.set_layout({"agent": [0.5, 0.5], "vases": np.full((10, 2), 1.0)})
+    after = env.layout()
+    np.testing.assert_allclose(after["agent"], np.c_[[0.5, 0.5], [0.5, 0.5], before["agent"][:, 2]], atol=1e-12)
+    turn = after["vases"][..., 2] - before["vases"][..., 2]
+    np.testing.assert_allclose(np.cos(turn), 1.0, atol=1e-12)
+    np.testing.assert_array_equal(after["hazards"], before["hazards"])
+
+
 def test_button_scenario_by_hand():
     env = Navigation("SafetyPointButton1-v0", 2, seed=0, threads=1)
     env.reset()
@@ -106,6 +120,8 @@ def test_button_scenario_by_hand():
         ({"vase": [0, 0]}, "'vase' cannot be placed"),
         ({"hazards": np.zeros((2, 3, 2))}, "hazards"),
         ({"agent": [np.nan, 0, 0]}, "agent"),
+        ({"agent": 3.0}, "agent"),
+        ({"goal_button": 1}, "goal_button"),
     ],
 )
 def test_impossible_layouts_are_refused(layout, message):
@@ -113,3 +129,11 @@ def test_impossible_layouts_are_refused(layout, message):
     env.reset()
     with pytest.raises(UsageError, match=message):
         env.set_layout(layout)
+
+
+@pytest.mark.parametrize("chosen", [4, -1, 1.5, np.zeros(3, dtype=int)])
+def test_impossible_buttons_are_refused(chosen):
+    env = Navigation("SafetyPointButton0-v0", 2, seed=0, threads=1)
+    env.reset()
+    with pytest.raises(UsageError, match="goal_button"):
+        env.set_layout({"goal_button": chosen})

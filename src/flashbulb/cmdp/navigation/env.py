@@ -18,7 +18,7 @@ from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
 from flashbulb.cmdp.navigation.lidar import BINS
 from flashbulb.cmdp.navigation.model import build_model
 from flashbulb.cmdp.navigation.physics import SUBSTEPS, Physics, RolloutPhysics
-from flashbulb.cmdp.navigation.placing import Layout, read_layout, write_layout
+from flashbulb.cmdp.navigation.placing import Layout, complete_layout, read_layout, write_layout
 from flashbulb.cmdp.navigation.robots import ROBOTS
 from flashbulb.cmdp.navigation.streams import seeded
 from flashbulb.cmdp.navigation.tasks import Aim, parse
@@ -55,7 +55,7 @@ class Navigation:
         self._simulator = RolloutPhysics(self.model, self.rules, num_envs, threads)
         self.physics: Physics = self._simulator
         if robot == "Point":  # it obeys a closed form wherever it touches nothing
-            self.physics = GlidingPhysics(self.model, self.rules, self._simulator)
+            self.physics = GlidingPhysics(self.level, self.rules, self._simulator)
         self.judge = JUDGES[self.level.aim]
         self._cost_columns = {name: self.judge.costs.index(name) for name in self.level.costs()}
         lidars = BINS * len(self.rules.lidars)
@@ -79,7 +79,7 @@ class Navigation:
 
     def step(self, actions: np.ndarray) -> StepResult:
         if not self._began:
-            raise UsageError("step: the batch has not begun; call reset, set_state or set_layout first.")
+            raise UsageError("step: the batch has not begun; call reset or set_state first.")
         self.physics.advance(self.batch, self._everyone, self._bounded(actions))
         verdict = empty_verdict(self.num_envs, len(self.judge.costs))
         self.judge.judge(self.batch, self.rules, verdict)
@@ -129,7 +129,8 @@ class Navigation:
         if not self._began:
             raise UsageError("set_layout: the batch has not begun; call reset first.")
         rows = self._everyone if members is None else np.asarray(members)
-        write_layout(self.batch, self.rules, self.level, self.layout(rows) | layout, rows)
+        complete = complete_layout(self.level, self.layout(rows), layout)
+        write_layout(self.batch, self.rules, self.level, complete, rows)
         obs = self.observe()
         self._settle(rows, obs)
         return obs
@@ -158,9 +159,9 @@ class Navigation:
 
     def _begin(self, members: np.ndarray, obs: np.ndarray) -> None:
         """Start a new episode in a sampled layout."""
-        if sample_layouts(self.batch, self.rules, members):
+        failed = sample_layouts(self.batch, self.rules, members) or self.judge.begin(self.batch, self.rules, members)
+        if failed:
             raise UsageError(f"env: {self.env_id} found no free layout; its objects must leave room for each other.")
-        self.judge.begin(self.batch, self.rules, members)
         self._settle(members, obs)
 
     def _settle(self, members: np.ndarray, obs: np.ndarray) -> None:

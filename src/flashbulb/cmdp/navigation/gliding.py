@@ -9,16 +9,20 @@ two it is depends on the member's own state alone.
 from __future__ import annotations
 
 import math
+from functools import cache
 from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
-from flashbulb.cmdp.navigation.batch import Batch, Rules, empty_batch
+from flashbulb.cmdp.navigation.batch import Batch, Rules, empty_batch, rules_of
 from flashbulb.cmdp.navigation.clearance import clear_of_box, clear_of_button
 from flashbulb.cmdp.navigation.layout import place_bodies
+from flashbulb.cmdp.navigation.model import build_model
 from flashbulb.cmdp.navigation.physics import SUBSTEPS, RolloutPhysics
+from flashbulb.cmdp.navigation.robots import ROBOTS
 from flashbulb.cmdp.navigation.streams import compiled, inlined
+from flashbulb.cmdp.navigation.tasks import Level
 
 GEAR, FORCE_LIMIT = 0.3, 0.05  # of both actuators
 SLIDE_DAMPING, HINGE_DAMPING = 0.01, 0.005
@@ -56,9 +60,9 @@ class Glide(NamedTuple):
 class GlidingPhysics:
     """Glides the members it can and hands the others to `simulator`."""
 
-    def __init__(self, model: mujoco.MjModel, rules: Rules, simulator: RolloutPhysics) -> None:
+    def __init__(self, level: Level, rules: Rules, simulator: RolloutPhysics) -> None:
         self.rules, self.simulator = rules, simulator
-        self.course = chart(model, rules)
+        self.course = chart(level)
         self._others = np.empty(0, dtype=np.int64)
 
     def advance(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
@@ -84,8 +88,12 @@ class GlidingPhysics:
         return self._others
 
 
-def chart(model: mujoco.MjModel, rules: Rules) -> Course:
+@cache
+def chart(level: Level) -> Course:
     """Read the inertia off the mass matrix, and let MuJoCo play one episode with the robot far away."""
+    point = ROBOTS["Point"]
+    model = build_model(point, level)
+    rules = rules_of(level, model, point.qpos, point.senses)
     data, inertia = mujoco.MjData(model), np.zeros((model.nv, model.nv))
     mujoco.mj_forward(model, data)
     mujoco.mj_fullM(model, data, inertia)

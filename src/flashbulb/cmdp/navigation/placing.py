@@ -46,47 +46,53 @@ def read_layout(
     return {name: layout[name] for name in placeable(level)}
 
 
-def write_layout(batch: Batch, rules: Rules, level: Level, layout: Layout, members: np.ndarray) -> None:
-    """Write the named groups into `batch.objects` and make the goal current."""
-    allowed = placeable(level)
-    for name, value in layout.items():
-        if name not in allowed:
-            raise UsageError(f"layout: {name!r} cannot be placed in this task; it has {', '.join(allowed)}.")
+def complete_layout(level: Level, current: Layout, wanted: Layout) -> Layout:
+    """The current layout with the wanted places in it, checked and broadcast; a yaw not given stays."""
+    complete = {name: array.copy() for name, array in current.items()}
+    for name, value in wanted.items():
+        if name not in complete:
+            raise UsageError(f"layout: {name!r} cannot be placed in this task; it has {', '.join(placeable(level))}.")
+        target = complete[name]
         if name == "goal_button":
-            batch.button[members] = _buttons(value, rules)
+            _choose(target, value, len(current["buttons"][0]))
             continue
-        first, end = (0, 1) if name == "agent" else group_rows(level)[name]
-        places = np.asarray(value, dtype=np.float64)
-        places = places[..., None, :] if name == "agent" else places
         try:
-            batch.objects[members, first:end, : places.shape[-1]] = np.broadcast_to(
-                places, (len(members), end - first, _width(places))
-            )
+            places = np.asarray(value, dtype=np.float64)
+            axes = places.shape[-1] if places.ndim else 0
+            if axes not in (2, 3) or not np.isfinite(places).all():
+                raise ValueError
+            target[..., :axes] = np.broadcast_to(places, (*target.shape[:-1], axes))
         except ValueError:
-            shape = f"({len(members)}, 3)" if name == "agent" else f"({len(members)}, {end - first}, 2 or 3)"
+            shape = (*target.shape[:-1], "2 or 3")
             raise UsageError(
-                f"layout[{name!r}]: shape {np.shape(value)} is not allowed; it must fit {shape}."
+                f"layout[{name!r}]: {np.shape(value)} is not allowed; it must hold finite numbers of shape {shape}."
             ) from None
-    batch.timer[members] = BUTTON_PAUSE if level.aim is Aim.BUTTON else 0
+    return complete
+
+
+def _choose(target: np.ndarray, value: np.ndarray, count: int) -> None:
+    chosen = np.asarray(value)
+    fits = chosen.shape in ((), target.shape) and chosen.dtype.kind in "iu"
+    if not fits or ((chosen < 0) | (chosen >= count)).any():
+        raise UsageError(
+            f"layout['goal_button']: {value!r} is not allowed; it must be whole numbers from 0 to {count - 1}."
+        )
+    target[:] = chosen
+
+
+def write_layout(batch: Batch, rules: Rules, level: Level, layout: Layout, members: np.ndarray) -> None:
+    """Write a complete layout into `batch.objects` and make its goal current."""
+    batch.objects[members, 0] = layout["agent"]
+    for name, (first, end) in group_rows(level).items():
+        if name in layout:
+            batch.objects[members, first:end] = layout[name]
     if level.aim is Aim.BUTTON:
+        batch.button[members] = layout["goal_button"]
+        batch.timer[members] = BUTTON_PAUSE
         batch.objects[members, rules.goal, :2] = batch.objects[members, rules.buttons[0] + batch.button[members], :2]
     if rules.goal >= 0:
         gap = batch.objects[members, rules.goal, :2] - batch.objects[members, 0, :2]
         batch.last_distance[members] = np.sqrt((gap**2).sum(-1))
-
-
-def _width(places: np.ndarray) -> int:
-    if places.ndim == 0 or places.shape[-1] not in (2, 3) or not np.isfinite(places).all():
-        raise ValueError
-    return places.shape[-1]
-
-
-def _buttons(value: np.ndarray, rules: Rules) -> np.ndarray:
-    chosen = np.asarray(value)
-    count = rules.buttons[1] - rules.buttons[0]
-    if chosen.dtype.kind not in "iu" or chosen.ndim > 1 or ((chosen < 0) | (chosen >= count)).any():
-        raise UsageError(f"layout['goal_button']: {value!r} is not allowed; it must be whole numbers below {count}.")
-    return chosen
 
 
 def read_yaw(quaternion: np.ndarray) -> np.ndarray:
