@@ -89,6 +89,18 @@ class MemoryConfig:
     """Iterations whose unsafe states are kept."""
     max_states: int = 20_000
     """Hard cap; the newest are kept."""
+    criterion: Literal["cost", "return"] = "cost"
+    """Which states are unsafe: those that cost something, or (for noisy costs) those whose discounted cost along the
+    sampled trajectory exceeds `threshold`."""
+    threshold: float = 1.0
+    """Discounted cumulative cost above which a state is unsafe, with the criterion `return`."""
+    offline: str | None = None
+    """Data set whose unsafe states join the memory: an .npz or .hdf5 file with observations, actions and costs, or
+    the id of a Minari data set."""
+    offline_clip: float = 10.0
+    """No state of the data set weighs more than this many average ones."""
+    snapshots: int = 4
+    """How many memories, evenly spaced over the run, are kept for `flashbulb memory`."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +113,9 @@ class BalanceConfig:
     """alpha, the step by which the measured bias corrects beta."""
     discount: float = 0.99
     """gamma of gamma^n, per iteration."""
+    bias: Literal["return", "td"] = "return"
+    """What V_C is held against for its bias eps_n: the discounted cost along the sampled trajectory (the paper), or
+    one step of it and V_C after that, which makes eps_n the TD error (the authors' code)."""
 
 
 @dataclass(frozen=True)
@@ -225,6 +240,8 @@ class Config:
     """Iterations between checkpoints."""
     keep_checkpoints: int = 3
     """How many of the newest checkpoints stay; the best that kept the limit stays as well."""
+    bias_every: int = 0
+    """Iterations between measurements of the cost critic's true bias, by rollouts from visited states (0: none)."""
     wandb: bool = False
     """Report to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline keeps it here)."""
     gamma: float = 0.99

@@ -42,13 +42,17 @@ _POSITIVE = (
     "ascent.maximum",
     "budget.discount",
     "memory.xi",
+    "memory.offline_clip",
 )
 _NOT_NEGATIVE = (
     "cost_limit",
     "seed",
     "critic.l2",
     "trust_region.damping",
+    "bias_every",
     "memory.embedding",
+    "memory.threshold",
+    "memory.snapshots",
     "balance.initial",
     "balance.rate",
     "constant.value",

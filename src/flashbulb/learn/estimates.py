@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Any, NamedTuple
 
 import jax
@@ -35,7 +36,8 @@ class Estimates(NamedTuple):
     v_c: jax.Array
     a_r: jax.Array
     a_c: jax.Array  # A_C^EI
-    cost_bias: jax.Array  # eps_n = V_C - G_C
+    cost_bias: jax.Array  # V_C - G_C
+    balance_bias: jax.Array  # eps_n of the balancing factor
 
 
 def estimate(
@@ -48,8 +50,32 @@ def estimate(
     a_r = gae(rewards, v_r, next_v_r, *ends, config.gamma, config.lam)
     a_c = gae(costs, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
     # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
-    true_cost = discounted_return(sample.costs, v_c, next_v_c, *ends, config.cost_gamma)
-    return Estimates(v_r, v_c, a_r, a_c, v_c - true_cost)
+    cost_bias = v_c - discounted_return(sample.costs, v_c, next_v_c, *ends, config.cost_gamma)
+    balance_bias = cost_bias
+    if config.balance.bias == "td":
+        balance_bias = -gae(sample.costs, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+    return Estimates(v_r, v_c, a_r, a_c, cost_bias, balance_bias)
+
+
+@functools.partial(jax.jit, static_argnames="gamma")
+def cost_to_go(
+    critics: Critics,
+    observations: Array,
+    next_observations: Array,
+    costs: Array,
+    terminated: Array,
+    ended: Array,
+    normalise: Affine,
+    gamma: float,
+) -> jax.Array:
+    """G_C: the discounted extrinsic cost along the sampled trajectory, V_C where it is cut.
+
+    The memory's criterion for noisy costs. V_C itself would also be an expected cumulative cost, but the one whose
+    underestimation is to be mended, and one that contains beta c^I: the memory would feed on itself.
+    """
+    _, v_c = values(critics, normalise(observations))
+    _, next_v_c = values(critics, normalise(next_observations))
+    return discounted_return(costs, v_c, next_v_c, terminated, ended, gamma)
 
 
 def standardise(advantage: jax.Array) -> jax.Array:

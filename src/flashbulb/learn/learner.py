@@ -41,7 +41,7 @@ class Episodes(NamedTuple):
 
 class Update(NamedTuple):
     state: LearnerState
-    cost_bias: jax.Array  # (time, member) V_C - G_C, for the balancing factor
+    balance_bias: jax.Array  # (time, member) eps_n, for the balancing factor
     report: Report
 
 
@@ -120,7 +120,7 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
             "entropy": policy.entropy(policy.outputs(actor.params, observations)).mean(),
         }
         after = LearnerState(actor.params, critics, actor.optimiser, multiplier, schedule)
-        return Update(after, seen.cost_bias, stepped | priced | scheduled | measured)
+        return Update(after, seen.balance_bias, stepped | priced | scheduled | measured)
 
     return update
 

@@ -32,6 +32,7 @@ class Policy(Protocol):
     def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array: ...
     def act(self, params: Any, observations: np.ndarray, noise: np.ndarray | None) -> np.ndarray: ...
     def to_env(self, actions: np.ndarray) -> np.ndarray: ...
+    def from_env(self, actions: np.ndarray) -> np.ndarray: ...
 
 
 class GaussianParams(NamedTuple):
@@ -87,6 +88,10 @@ class Gaussian:
         bounded = np.clip(actions, -1.0, 1.0) if self.bounded else actions
         return (self.centre + self.half_width * bounded).reshape(-1, *self.shape)
 
+    def from_env(self, actions: np.ndarray) -> np.ndarray:
+        """The action behind the environment's; of a clipped one, the bound."""
+        return (np.asarray(actions, np.float32).reshape(-1, self.size) - self.centre) / self.half_width
+
 
 class Categorical:
     """Softmax over a finite set of actions; noise is Gumbel, so that sampling is an argmax.
@@ -125,6 +130,9 @@ class Categorical:
 
     def to_env(self, actions: np.ndarray) -> np.ndarray:
         return actions + self.start
+
+    def from_env(self, actions: np.ndarray) -> np.ndarray:
+        return np.asarray(actions) - self.start
 
 
 def policy_for(observations: spaces.Space, actions: spaces.Space) -> Policy:

@@ -3,6 +3,6 @@
 from flashbulb.memory.balance import Balance
 from flashbulb.memory.flashbulb import FlashbulbMemory
 from flashbulb.memory.intrinsic import anticipation
-from flashbulb.memory.streams import CostStream, stream_for
+from flashbulb.memory.streams import CostStream, Lesson, stream_for, unsafe_states
 
-__all__ = ["Balance", "CostStream", "FlashbulbMemory", "anticipation", "stream_for"]
+__all__ = ["Balance", "CostStream", "FlashbulbMemory", "Lesson", "anticipation", "stream_for", "unsafe_states"]

@@ -11,6 +11,8 @@ from flashbulb.config import MemoryConfig
 from flashbulb.memory.intrinsic import pseudo_count_cost, rescale
 from flashbulb.normaliser import Affine
 
+FROM_DATA = np.iinfo(np.int64).min  # the "iteration" of a state that no iteration met
+
 
 class FlashbulbMemory(NamedTuple):
     """Raw observations, so that old and new states always meet under today's normalisation."""
@@ -39,12 +41,21 @@ class FlashbulbMemory(NamedTuple):
     def remember(self, unsafe: np.ndarray, iteration: int, config: MemoryConfig) -> FlashbulbMemory:
         """Take in this iteration's unsafe states; let go of those outside the window, then of the oldest.
 
-        The capacity is thus whatever the window produced, up to the hard cap.
+        The capacity is thus whatever the window produced, up to the hard cap. States of a data set go as well: they
+        are drawn anew in every iteration (`recollect`).
         """
         states = np.concatenate([self.states, np.asarray(unsafe, np.float32)])
         iterations = np.concatenate([self.iterations, np.full(len(unsafe), iteration, np.int64)])
         kept = np.flatnonzero(iterations > iteration - config.window)[-config.max_states :]
         return self._replace(states=states[kept], iterations=iterations[kept])
+
+    def recollect(self, drawn: np.ndarray) -> FlashbulbMemory:
+        """Put states of a data set before those that were met; the caller has seen to the cap."""
+        iterations = np.full(len(drawn), FROM_DATA, np.int64)
+        return self._replace(
+            states=np.concatenate([np.asarray(drawn, np.float32), self.states]),
+            iterations=np.concatenate([iterations, self.iterations]),
+        )
 
     def embed(self, observations: np.ndarray, normalise: Affine) -> np.ndarray:
         """f(s): today's normalisation, then the random projection."""

@@ -6,22 +6,37 @@ the recipes that name it.
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Literal, NamedTuple, Protocol
 
 import numpy as np
 
 from flashbulb.config import BalanceConfig, Config, ConstantConfig, MemoryConfig
 from flashbulb.memory.balance import Balance
 from flashbulb.memory.flashbulb import FlashbulbMemory
+from flashbulb.memory.resampling import LogLikelihood, Supply, effective_sample_size, systematic
 from flashbulb.normaliser import Affine
 
 
+class Lesson(NamedTuple):
+    """What an iteration's batch has to teach; arrays are (time, member, ...)."""
+
+    observations: np.ndarray
+    unsafe: np.ndarray  # those to remember
+    iteration: int
+    normalise: Affine
+    log_pi: LogLikelihood  # of the policy that sampled
+
+
+class Recollection(NamedTuple):
+    """What a batch left behind and called up."""
+
+    memory: FlashbulbMemory  # after it
+    intrinsic: np.ndarray  # (time, member) c^I of every sample
+    report: dict[str, float]
+
+
 class CostStream(Protocol):
-    def recall(
-        self, memory: FlashbulbMemory, observations: np.ndarray, costs: np.ndarray, n: int, normalise: Affine
-    ) -> tuple[FlashbulbMemory, np.ndarray]:
-        """Take iteration n's (time, member, ...) samples in; the memory after it, and c^I of every sample."""
-        ...
+    def recall(self, memory: FlashbulbMemory, lesson: Lesson) -> Recollection: ...
 
     def beta(self, balance: Balance) -> float: ...
 
@@ -33,10 +48,8 @@ class CostStream(Protocol):
 class Extrinsic:
     """The task's cost alone."""
 
-    def recall(
-        self, memory: FlashbulbMemory, observations: np.ndarray, costs: np.ndarray, n: int, normalise: Affine
-    ) -> tuple[FlashbulbMemory, np.ndarray]:
-        return memory, np.zeros_like(costs)
+    def recall(self, memory: FlashbulbMemory, lesson: Lesson) -> Recollection:
+        return Recollection(memory, np.zeros(lesson.unsafe.shape, np.float32), {})
 
     def beta(self, balance: Balance) -> float:
         return 0.0
@@ -52,10 +65,8 @@ class Constant:
         # Added to every step, x adds x / (1 - gamma) to the value.
         self.per_step = config.value * (1 - cost_gamma) if config.of == "value" else config.value
 
-    def recall(
-        self, memory: FlashbulbMemory, observations: np.ndarray, costs: np.ndarray, n: int, normalise: Affine
-    ) -> tuple[FlashbulbMemory, np.ndarray]:
-        return memory, np.full_like(costs, self.per_step)
+    def recall(self, memory: FlashbulbMemory, lesson: Lesson) -> Recollection:
+        return Recollection(memory, np.full(lesson.unsafe.shape, self.per_step, np.float32), {})
 
     def beta(self, balance: Balance) -> float:
         return 1.0
@@ -67,17 +78,33 @@ class Constant:
 class Remembered:
     """MICE: intrinsic cost from flashbulb memory, weighed by the balancing factor."""
 
-    def __init__(self, memory: MemoryConfig, balance: BalanceConfig, workers: int) -> None:
+    def __init__(
+        self, memory: MemoryConfig, balance: BalanceConfig, workers: int, seed: int, supply: Supply | None
+    ) -> None:
         self.memory_config, self.balance_config, self.workers = memory, balance, workers
+        self.seed, self.supply = seed, supply
 
-    def recall(
-        self, memory: FlashbulbMemory, observations: np.ndarray, costs: np.ndarray, n: int, normalise: Affine
-    ) -> tuple[FlashbulbMemory, np.ndarray]:
-        unsafe = costs > 0
-        memory = memory.remember(observations[unsafe], n, self.memory_config)
+    def recall(self, memory: FlashbulbMemory, lesson: Lesson) -> Recollection:
+        observations, unsafe = lesson.observations, lesson.unsafe
+        memory = memory.remember(observations[unsafe], lesson.iteration, self.memory_config)
+        report: dict[str, float] = {}
+        if self.supply is not None:
+            memory, report = self._draw(memory, self.supply, lesson)
         flat = observations.reshape(-1, observations.shape[-1])
-        intrinsic, memory = memory.intrinsic_cost(flat, normalise, self.memory_config, unsafe.ravel(), self.workers)
-        return memory, intrinsic.reshape(costs.shape)
+        intrinsic, memory = memory.intrinsic_cost(
+            flat, lesson.normalise, self.memory_config, unsafe.ravel(), self.workers
+        )
+        return Recollection(memory, intrinsic.reshape(unsafe.shape), report)
+
+    def _draw(
+        self, memory: FlashbulbMemory, supply: Supply, lesson: Lesson
+    ) -> tuple[FlashbulbMemory, dict[str, float]]:
+        """Fill the room below the cap from the data set, but with no more states than it has."""
+        weights = supply.weights(lesson.log_pi, self.memory_config.offline_clip)
+        count = min(len(weights), self.memory_config.max_states - memory.size)
+        rng = np.random.default_rng([self.seed, 3, lesson.iteration])  # so that a resumed run draws alike
+        drawn = supply.states[systematic(weights, count, rng)]
+        return memory.recollect(drawn), {"offline_ess": effective_sample_size(weights)}
 
     def beta(self, balance: Balance) -> float:
         return balance.beta(self.balance_config)
@@ -86,7 +113,17 @@ class Remembered:
         return balance.correct(bias, intrinsic, self.balance_config)
 
 
-def stream_for(kind: Literal["extrinsic", "memory", "constant"], config: Config, workers: int) -> CostStream:
+def unsafe_states(costs: np.ndarray, cost_to_go: np.ndarray | None, config: MemoryConfig) -> np.ndarray:
+    """Which states are to be remembered, under the criterion of the paper's method or of its Discussion."""
+    if config.criterion == "cost":
+        return costs > 0
+    assert cost_to_go is not None
+    return cost_to_go > config.threshold
+
+
+def stream_for(
+    kind: Literal["extrinsic", "memory", "constant"], config: Config, workers: int, supply: Supply | None = None
+) -> CostStream:
     if kind == "memory":
-        return Remembered(config.memory, config.balance, workers)
+        return Remembered(config.memory, config.balance, workers, config.seed, supply)
     return Constant(config.constant, config.cost_gamma) if kind == "constant" else Extrinsic()

@@ -18,13 +18,14 @@ from flashbulb.config import Config
 from flashbulb.errors import Interrupted, RunError
 from flashbulb.learn.learner import Episodes, LearnerState, Sample, make_update
 from flashbulb.learn.policy import Policy, policy_for
-from flashbulb.memory import stream_for
+from flashbulb.memory import CostStream, stream_for
 from flashbulb.recipes import recipe as recipe_named
 from flashbulb.run.checkpoint import Checkpoints, Damaged
 from flashbulb.run.collect import collect
 from flashbulb.run.csv_log import recorded_iterations
 from flashbulb.run.directory import RunDirectory, load_config
 from flashbulb.run.interrupt import wish_to_stop
+from flashbulb.run.lesson import lesson_of, supply_for
 from flashbulb.run.metrics import episode_means, metrics_row
 from flashbulb.run.prepare import prepare_jax
 from flashbulb.run.progress import progress_for
@@ -46,12 +47,13 @@ def train(config: Config, console: Console | None = None, env: CMDP | None = Non
     if config.wandb:
         load_wandb()
     with _world(config, env) as (world, policy):
+        stream = _stream(config, world)
         state = start(world, policy, config)
         directory = RunDirectory.create(config)
         with directory.locked():
             save_spaces(directory.path, world)
             console.print(f"{config.recipe} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
-            return _learn(config, directory, world, policy, state, console)
+            return _learn(config, directory, world, policy, stream, state, console)
 
 
 def resume(
@@ -66,6 +68,7 @@ def resume(
     console = console or Console()
     prepare_jax()
     with directory.locked(), _world(config, env) as (world, policy):
+        stream = _stream(config, world)
         state = _newest_state(config, directory, world, policy, console)
         if state.done >= config.iterations:
             result = read_result(directory)
@@ -76,15 +79,20 @@ def resume(
             f"{config.recipe} on {config.env}, seed {config.seed}: {directory.path}, after {state.done} iterations",
             soft_wrap=True,
         )
-        return _learn(config, directory, world, policy, state, console)
+        return _learn(config, directory, world, policy, stream, state, console)
 
 
 def _learn(
-    config: Config, directory: RunDirectory, env: CMDP, policy: Policy, state: RunState, console: Console
+    config: Config,
+    directory: RunDirectory,
+    env: CMDP,
+    policy: Policy,
+    stream: CostStream,
+    state: RunState,
+    console: Console,
 ) -> Result:
     recipe = recipe_named(config.recipe)
     update = make_update(policy, recipe, config)
-    stream = stream_for(recipe.cost_stream, config, workers=config.threads or os.cpu_count() or 1)
     recorder = Recorder(directory, config, state)
 
     with (
@@ -101,8 +109,8 @@ def _learn(
                 params = jax.tree.map(np.asarray, state.learner.policy)
 
                 batch, flight = collect(env, policy, params, normalise, noise, state.flight)  # sample under pi_k
-                seen = batch.observations, batch.costs
-                memory, intrinsic = stream.recall(state.memory, *seen, n, normalise)  # update M; c^I
+                lesson = lesson_of(batch, n, state.learner, policy, normalise, config)
+                memory, intrinsic, recalled = stream.recall(state.memory, lesson)  # update M; c^I
                 beta = stream.beta(state.balance)
                 means = episode_means(batch, flight, env.max_episode_steps)
                 learner, bias, report = update(  # values, advantages, policy
@@ -121,7 +129,7 @@ def _learn(
                 totals = state.totals.add(batch, means.cost, config.cost_limit)
                 normaliser = state.normaliser.absorb(batch.observations)
                 state = RunState(learner, normaliser, memory, balance, flight, state.env, totals)
-                row = metrics_row(n, batch, means, totals, report, beta, intrinsic, memory)
+                row = metrics_row(n, batch, means, totals, report | recalled, beta, intrinsic, memory)
                 seconds = time.perf_counter() - begun
                 recorder.record(row, batch, seconds)
                 if wish.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
@@ -139,6 +147,11 @@ def _learn(
 def _world(config: Config, env: CMDP | None) -> Iterator[tuple[CMDP, Policy]]:
     with contextlib.closing(make_world(recipe_named(config.recipe), config, env)) as world:
         yield world, policy_for(world.single_observation_space, world.single_action_space)
+
+
+def _stream(config: Config, env: CMDP) -> CostStream:
+    workers = config.threads or os.cpu_count() or 1
+    return stream_for(recipe_named(config.recipe).cost_stream, config, workers, supply_for(config, env))
 
 
 def _newest_state(config: Config, directory: RunDirectory, env: CMDP, policy: Policy, console: Console) -> RunState:

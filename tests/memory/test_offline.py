@@ -1,0 +1,222 @@
+"""Data sets: what is read from them, what is refused, and importance resampling against closed forms."""
+
+import importlib.util
+import sys
+
+import numpy as np
+import pytest
+from scipy.stats import multivariate_normal
+
+from flashbulb.config import BalanceConfig, MemoryConfig
+from flashbulb.errors import UsageError
+from flashbulb.memory import FlashbulbMemory, Lesson
+from flashbulb.memory.flashbulb import FROM_DATA
+from flashbulb.memory.offline import load_transitions
+from flashbulb.memory.resampling import (
+    Supply,
+    behaviour_log_likelihood,
+    effective_sample_size,
+    importance_weights,
+    systematic,
+)
+from flashbulb.memory.streams import Remembered
+from flashbulb.normaliser import Normaliser
+
+ROWS, SIZE = 200, 3
+
+
+def data_set(seed=0):
+    rng = np.random.default_rng(seed)
+    return {
+        "observations": rng.standard_normal((ROWS, SIZE)).astype(np.float32),
+        "actions": rng.uniform(-1, 1, (ROWS, 2)),
+        "costs": (rng.random(ROWS) < 0.2).astype(float),
+    }
+
+
+def write_npz(path, arrays):
+    np.savez(path, **arrays)
+
+
+def write_hdf5(path, arrays):
+    h5py = pytest.importorskip("h5py", reason="an optional extra: flashbulb[offline]")
+    with h5py.File(path, "w") as file:
+        for name, array in arrays.items():
+            file[name] = array
+
+
+@pytest.mark.parametrize(("suffix", "write"), [(".npz", write_npz), (".hdf5", write_hdf5)])
+def test_files_give_back_what_was_written(suffix, write, tmp_path):
+    arrays = data_set() | {"rewards": np.zeros(ROWS)}
+    write(tmp_path / f"data{suffix}", arrays)
+    read = load_transitions(str(tmp_path / f"data{suffix}"), SIZE, (2,))
+    for name in ("observations", "actions", "costs"):
+        np.testing.assert_array_equal(getattr(read, name), arrays[name])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")  # Minari wants an author
+def test_minari_pairs_each_state_with_the_cost_of_its_step(tmp_path, monkeypatch):
+    minari = pytest.importorskip("minari", reason="an optional extra: flashbulb[offline]")
+    pytest.importorskip("h5py", reason="an optional extra: flashbulb[offline]")
+    from gymnasium import spaces
+    from minari.data_collector import EpisodeBuffer
+
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    steps = 5
+    episodes = [
+        EpisodeBuffer(
+            id=k,
+            observations=(100 * k + np.arange(SIZE * (steps + 1), dtype=np.float32)).reshape(-1, SIZE),
+            actions=np.zeros((steps, 2), np.float32),
+            rewards=[0.0] * steps,
+            terminations=[False] * steps,
+            truncations=[False] * (steps - 1) + [True],
+            infos={"cost": np.array([9.0, 0, 0, 1, 0, 0])},  # the first is the reset's
+        )
+        for k in range(2)
+    ]
+    box = spaces.Box(-np.inf, np.inf, (SIZE,), np.float32), spaces.Box(-1, 1, (2,), np.float32)
+    minari.create_dataset_from_buffers(
+        "flashbulb/test-v0", episodes, observation_space=box[0], action_space=box[1], data_format="hdf5"
+    )
+    read = load_transitions("flashbulb/test-v0", SIZE, (2,))
+    assert read.costs.tolist() == [0, 0, 1, 0, 0] * 2
+    np.testing.assert_array_equal(read.observations[read.costs > 0][:, 0], [6, 106])
+
+
+@pytest.mark.parametrize(
+    ("change", "says"),
+    [
+        ({"costs": np.zeros(ROWS)}, "nothing to remember"),
+        ({"observations": np.zeros((ROWS, 4))}, r"observations have shape \(200, 4\) and must have \(200, 3\)"),
+        ({"actions": np.zeros((ROWS - 1, 2))}, "actions have shape"),
+        ({"costs": np.full(ROWS, np.nan)}, "costs must be finite"),
+        ({"actions": None}, "no array called actions"),
+    ],
+)
+def test_what_does_not_fit_is_refused_in_one_sentence(change, says, tmp_path):
+    arrays = {name: array for name, array in (data_set() | change).items() if array is not None}
+    np.savez(tmp_path / "bad.npz", **arrays)
+    with pytest.raises(UsageError, match=says) as refusal:
+        load_transitions(str(tmp_path / "bad.npz"), SIZE, (2,))
+    assert str(refusal.value).startswith("memory.offline: ")
+    assert "\n" not in str(refusal.value)
+
+
+def test_files_that_are_no_data_are_refused(tmp_path):
+    with pytest.raises(UsageError, match="no such file"):
+        load_transitions(str(tmp_path / "none.npz"), SIZE, (2,))
+    (tmp_path / "torn.npz").write_bytes(b"PK\x03\x04")
+    with pytest.raises(UsageError, match="cannot be read"):
+        load_transitions(str(tmp_path / "torn.npz"), SIZE, (2,))
+
+
+@pytest.mark.parametrize(("source", "package"), [("data.hdf5", "h5py"), ("D4RL/door-v0", "minari")])
+def test_a_missing_package_is_named_with_its_extra(source, package, monkeypatch):
+    monkeypatch.setitem(sys.modules, package, None)  # as if it were not installed
+    with pytest.raises(UsageError, match=r"pip install flashbulb\[offline\]"):
+        load_transitions(source, SIZE, (2,))
+
+
+@pytest.mark.skipif(importlib.util.find_spec("minari") is None, reason="an optional extra: flashbulb[offline]")
+def test_an_unknown_minari_data_set_is_refused_with_what_to_do(tmp_path, monkeypatch):
+    monkeypatch.setenv("MINARI_DATASETS_PATH", str(tmp_path))
+    with pytest.raises(UsageError, match="minari download nobody/nothing-v0"):
+        load_transitions("nobody/nothing-v0", SIZE, (2,))
+
+
+def test_a_linear_gaussian_behaviour_is_found():
+    """Against the density it was drawn from."""
+    rng = np.random.default_rng(1)
+    x = 3 + 2 * rng.standard_normal((20_000, 2))
+    slope, spread = np.array([[0.5, -1.0], [0.2, 0.3]]), np.array([0.3, 0.7])
+    mean = x @ slope + [0.1, -0.2]
+    actions = mean + spread * rng.standard_normal(mean.shape)
+    truth = [multivariate_normal(m, np.diag(spread**2)).logpdf(a) for m, a in zip(mean[:300], actions, strict=False)]
+    np.testing.assert_allclose(behaviour_log_likelihood(x, actions)[:300], truth, atol=0.05)
+
+
+def test_a_discrete_behaviour_is_its_frequencies():
+    actions = np.array([2] * 6 + [5] * 2)
+    expected = np.log([7 / 10] * 6 + [3 / 10] * 2)
+    np.testing.assert_allclose(behaviour_log_likelihood(np.zeros((8, 1)), actions), expected)
+
+
+def test_weights_are_the_clipped_self_normalised_ratios():
+    ratio = np.array([1.0, 1.0, 2.0, 96.0])
+    clipped = np.minimum(ratio / 25, 2.0)
+    np.testing.assert_allclose(importance_weights(np.log(ratio), 2.0), clipped / clipped.sum())
+    np.testing.assert_allclose(importance_weights(np.log(ratio) + 5000, 10.0), ratio / 100)
+
+
+def test_effective_sample_size_in_its_two_extremes():
+    assert effective_sample_size(np.full(40, 1 / 40)) == pytest.approx(40)
+    assert effective_sample_size(np.array([1.0, 0, 0])) == pytest.approx(1)
+    assert effective_sample_size(np.array([0.5, 0.5, 0, 0])) == pytest.approx(2)
+
+
+def test_systematic_resampling_is_within_one_of_its_expectation_and_unbiased():
+    rng = np.random.default_rng(2)
+    weights = rng.random(30)
+    weights /= weights.sum()
+    counts = np.array([np.bincount(systematic(weights, 50, rng), minlength=30) for _ in range(2000)])
+    assert (counts.sum(axis=1) == 50).all()
+    assert (np.abs(counts - 50 * weights) < 1 + 1e-9).all()
+    np.testing.assert_allclose(counts.mean(axis=0), 50 * weights, atol=4 * 0.5 / np.sqrt(2000))
+    assert sorted(systematic(np.full(7, 1 / 7), 7, rng)) == list(range(7))
+    assert len(systematic(weights, 0, rng)) == 0
+
+
+def test_resampled_states_have_the_mean_of_the_target_policy():
+    """Behaviour N(0, 1), target N(1, 1), state = action: the resampled mean is the target's, 1."""
+    rng = np.random.default_rng(3)
+    actions = rng.standard_normal((20_000, 1))
+    supply = Supply(actions.astype(np.float32), actions, multivariate_normal(0, 1).logpdf(actions[:, 0]))
+    weights = supply.weights(lambda s, a: multivariate_normal(1, 1).logpdf(a[:, 0]), clip=1e9)
+    drawn = supply.states[systematic(weights, 20_000, rng)]
+    assert drawn.mean() == pytest.approx(1.0, abs=0.06)
+    # For these two Gaussians E[w^2] = e, so the effective size is N / e.
+    assert effective_sample_size(weights) == pytest.approx(20_000 / np.e, rel=0.15)
+
+
+def stream(cap, supply=None, **settings):
+    config = MemoryConfig(window=1, max_states=cap, neighbours=2, embedding=0, **settings)
+    return Remembered(config, BalanceConfig(), 1, 0, supply), FlashbulbMemory.empty(1, config, np.random.default_rng(0))
+
+
+def lesson(met, n, log_pi=lambda s, a: np.zeros(len(s))):
+    states = np.asarray(met, np.float32).reshape(-1, 1, 1)
+    return Lesson(states, np.ones((len(met), 1), bool), n, Normaliser.empty(1).affine(), log_pi)
+
+
+def test_data_join_what_was_met_outlive_the_window_and_give_way_at_the_cap():
+    supply = Supply(np.array([[-1.0], [-2.0], [-3.0]], np.float32), np.zeros((3, 1)), np.zeros(3))
+    remembered, memory = stream(5, supply)
+    kept = []
+    for n, met in enumerate([[], [1, 2], [3, 4, 5, 6], [7, 8, 9, 10, 11, 12], []]):
+        memory, _, report = remembered.recall(memory, lesson(met, n))
+        kept.append((sorted(memory.states[memory.iterations == FROM_DATA].ravel()), memory.states.ravel()[-1:], memory))
+        assert report["offline_ess"] == pytest.approx(3)
+        assert memory.size <= 5
+    assert [len(data) for data, _, _ in kept] == [3, 3, 1, 0, 3]
+    assert kept[0][0] == kept[4][0] == [-3, -2, -1]
+    assert kept[3][2].states.ravel().tolist() == [8, 9, 10, 11, 12]
+
+
+def test_a_policy_that_does_as_the_record_did_in_one_state_draws_that_state():
+    supply = Supply(np.array([[-1.0], [-2.0]], np.float32), np.array([[0.0], [1.0]]), np.zeros(2))
+    remembered, memory = stream(5, supply, offline_clip=1e9)
+    likes_the_second = lesson([], 0, lambda s, a: -50.0 * (a[:, 0] - 1) ** 2)
+    memory, _, report = remembered.recall(memory, likes_the_second)
+    assert memory.states.ravel().tolist() == [-2.0, -2.0]
+    assert report["offline_ess"] == pytest.approx(1)
+
+
+def test_the_same_iteration_draws_the_same_states_again():
+    supply = Supply(
+        np.random.default_rng(0).standard_normal((50, 1)).astype(np.float32), np.zeros((50, 1)), np.zeros(50)
+    )
+    remembered, memory = stream(20, supply)
+    first, again = (remembered.recall(memory, lesson([], n)).memory.states for n in (3, 3))
+    np.testing.assert_array_equal(first, again)
+    assert (remembered.recall(memory, lesson([], 4)).memory.states != first).any()
