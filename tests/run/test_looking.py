@@ -62,7 +62,16 @@ def test_the_list_on_the_command_line(runs, capsys, tmp_path):
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 7
     (mine,) = [line for line in lines if line.startswith("other")]
-    assert mine.split()[1:] == "cpo tests.cmdp.foreign_worlds:make_six finished 1,200 3.00 6.00 3 900%".split()
+    assert mine.split()[1:] == [
+        "cpo",
+        "tests.cmdp.foreign_worlds:make_six",
+        "finished",
+        "1,200",
+        "3.00",
+        "6.00",
+        "3",
+        "900%",
+    ]
     assert run(["runs", str(tmp_path)]) == 0
     assert "No runs" in capsys.readouterr().out
     with pytest.raises(UsageError, match="not a directory"):
