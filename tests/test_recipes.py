@@ -84,7 +84,9 @@ FAST = {
     "policy": {"hidden": (32,), "initial_log_std": -0.5},
     "critic": {"hidden": (32,), "learning_rate": 3e-3, "passes": 4},
     "proximal": {"learning_rate": 3e-3, "passes": 10},
-    "trust_region": {"kl": 0.03},
+    # Per step, c is consistent with b, and CPO settles at its limit for every seed tried. Per episode it swings between
+    # TRPO's step and recovery, for some seeds to the end.
+    "trust_region": {"kl": 0.03, "scale": "step"},
     "pid": {"proportional": 0.5, "integral": 0.05, "derivative": 0.05},
     "ascent": {"learning_rate": 0.175},
     "balance": {"initial": 1.0, "rate": 0.0},
@@ -93,7 +95,7 @@ FAST = {
 
 @pytest.fixture(autouse=True)
 def no_figures(monkeypatch):
-    monkeypatch.setattr("flashbulb.run.train.draw_curves", lambda *arguments: None)
+    monkeypatch.setattr("matplotlib.figure.Figure.savefig", lambda *arguments, **options: None)
 
 
 def run(name, tmp_path, iterations=40, discrete=False, **settings):
@@ -124,12 +126,11 @@ def test_constrained_recipes_learn_to_earn_within_the_limit(name, tmp_path):
 
 
 @pytest.mark.parametrize(("name", "constant"), CONSTANTS.items())
-def test_with_a_constant_in_the_cost_value(name, constant, tmp_path):
-    """At a limit that even the largest constant leaves something of. CPO that recovers swings around what is left."""
+def test_a_constant_in_the_cost_value_takes_as_much_off_the_limit(name, constant, tmp_path):
     metrics = run(name, tmp_path, cost_limit=20.0)
     assert metrics["return"][0] < 5
-    assert tail(metrics, "return") > 10
-    assert tail(metrics, "cost") < 20 + TOLERANCE
+    assert tail(metrics, "return") > 0.6 * best_return(20 - constant)
+    assert tail(metrics, "cost") < 20 - constant + TOLERANCE
     np.testing.assert_allclose(metrics["intrinsic_return"], constant, rtol=1e-4)
     np.testing.assert_allclose(metrics["constraint"], metrics["cost"] + constant - 20, atol=1e-4)
 
