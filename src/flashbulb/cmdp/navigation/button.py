@@ -6,7 +6,7 @@ import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
 from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_hazard
-from flashbulb.cmdp.navigation.streams import choice, compiled, next_double
+from flashbulb.cmdp.navigation.streams import choice, compiled, copy, next_double
 from flashbulb.cmdp.navigation.tasks import BUTTON_PAUSE
 
 COSTS = ("cost_hazards", "cost_gremlins", "cost_buttons")
@@ -23,7 +23,7 @@ def begin(batch: Batch, rules: Rules, members: np.ndarray) -> int:
 def _next_button(batch: Batch, rules: Rules, i: int, pos: np.ndarray) -> None:
     batch.button[i] = choice(batch.rng[i], rules.buttons[1] - rules.buttons[0])
     objects = batch.objects[i]
-    objects[rules.goal, :2] = objects[rules.buttons[0] + batch.button[i], :2]
+    copy(objects[rules.buttons[0] + batch.button[i]], objects[rules.goal], 2)
     batch.last_distance[i] = distance(pos, objects[rules.goal])
     batch.timer[i] = BUTTON_PAUSE
 
@@ -42,7 +42,9 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         wrong = False
         for b in range(buttons):
             wrong |= b != batch.button[i] and touch[b] > 0
-        caught = (touch[buttons : buttons + gremlins] > 0).any()
+        caught = False
+        for g in range(gremlins):
+            caught |= touch[buttons + g] > 0
         verdict.parts[i, 0] = 1.0 if in_hazard(pos, batch.objects[i], rules.hazards) else 0.0
         verdict.parts[i, 1] = 1.0 if caught else 0.0
         verdict.parts[i, 2] = 1.0 if wrong and rules.costs[0] and batch.timer[i] == 0 else 0.0

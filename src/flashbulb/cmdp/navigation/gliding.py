@@ -21,7 +21,7 @@ from flashbulb.cmdp.navigation.layout import place_bodies
 from flashbulb.cmdp.navigation.model import build_model
 from flashbulb.cmdp.navigation.physics import SUBSTEPS, RolloutPhysics
 from flashbulb.cmdp.navigation.robots import ROBOTS
-from flashbulb.cmdp.navigation.streams import compiled, inlined
+from flashbulb.cmdp.navigation.streams import compiled, copy, inlined
 from flashbulb.cmdp.navigation.tasks import Level
 
 GEAR, FORCE_LIMIT = 0.3, 0.05  # of both actuators
@@ -143,7 +143,7 @@ def glide(
         thrust = GEAR * min(max(actions[m, 0], -FORCE_LIMIT), FORCE_LIMIT)
         u, v, w = row[rules.velocity], row[rules.velocity + 1], row[rules.velocity + 2]
         at = Glide(row[1], row[2], row[3], u, v, w, math.cos(row[3]), math.sin(row[3]))
-        path[0] = at.x, at.y, at.c, at.s
+        path[0, 0], path[0, 1], path[0, 2], path[0, 3] = at.x, at.y, at.c, at.s
         for k in range(substeps):
             at = _substep(at, thrust, actions[m, 1], rules.timestep, course)
             path[k + 1, 0], path[k + 1, 1], path[k + 1, 2], path[k + 1, 3] = at.x, at.y, at.c, at.s
@@ -234,13 +234,13 @@ def _clear(path: np.ndarray, row: np.ndarray, objects: np.ndarray, rules: Rules)
     for f in range(len(rules.free)):
         body = row[rules.free[f, 1] : rules.free[f, 1] + 7]
         if math.hypot(body[0] - path[0, 0], body[1] - path[0, 1]) < FAR + travel:
-            for x, y, c, s in path:
-                if not clear_of_box(x, y, c, s, body, slack):
+            for k in range(last + 1):
+                if not clear_of_box(path[k, 0], path[k, 1], path[k, 2], path[k, 3], body, slack):
                     return False
     for b in range(rules.buttons[0], rules.buttons[1]):
         if math.hypot(objects[b, 0] - path[0, 0], objects[b, 1] - path[0, 1]) < FAR + travel:
-            for x, y, c, s in path:
-                if not clear_of_button(x, y, c, s, objects[b]):
+            for k in range(last + 1):
+                if not clear_of_button(path[k, 0], path[k, 1], path[k, 2], path[k, 3], objects[b]):
                     return False
     return True
 
@@ -260,6 +260,6 @@ def _write(
     for f in range(len(rules.free)):
         body, column, speed = rules.free[f]
         row[column + 2] = after[2]
-        row[speed : speed + 3] = after[3:]
+        copy(after[3:], row[speed:], 3)
         if not course.rests:
             row[column], row[column + 1] = objects[body, 0] + after[0], objects[body, 1] + after[1]

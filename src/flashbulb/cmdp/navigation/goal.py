@@ -9,7 +9,7 @@ import numpy as np
 from flashbulb.cmdp.navigation.batch import Batch, Rules
 from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_hazard
 from flashbulb.cmdp.navigation.layout import redraw_goal
-from flashbulb.cmdp.navigation.streams import compiled, next_double
+from flashbulb.cmdp.navigation.streams import compiled, copy, next_double
 from flashbulb.cmdp.navigation.tasks import GOAL_RADIUS
 
 COSTS = ("cost_hazards", "cost_vases_contact", "cost_vases_velocity")
@@ -36,7 +36,8 @@ def measure(batch: Batch, rules: Rules, i: int) -> None:
 def _judge_vases(batch: Batch, rules: Rules, i: int, verdict: Verdict) -> None:
     """Touching a vase costs, and so does every vase that moves."""
     for f in range(len(rules.free)):
-        u, v, w = batch.physics[i, rules.free[f, 2] : rules.free[f, 2] + 3]
+        speed = rules.free[f, 2]
+        u, v, w = batch.physics[i, speed], batch.physics[i, speed + 1], batch.physics[i, speed + 2]
         if batch.sensors[i, rules.touch + f] > 0:
             verdict.parts[i, 1] = 1.0
         if math.sqrt(u * u + v * v + w * w) >= VASE_SPEED:
@@ -58,9 +59,9 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         close_step(batch, rules, i, reward, verdict)
         verdict.goal_met[i] = met
         if met:
-            objects[0, :2] = pos
+            copy(pos, objects[0], 2)
             for f in range(len(rules.free)):
                 row, column, _ = rules.free[f]
-                objects[row, :2] = batch.physics[i, column : column + 2]
+                copy(batch.physics[i, column:], objects[row], 2)
             verdict.terminated[i] = not redraw_goal(batch.rng[i], objects, rules)
             measure(batch, rules, i)

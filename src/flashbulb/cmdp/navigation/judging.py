@@ -54,6 +54,7 @@ def clipped(reward: float) -> float:
 def close_step(batch: Batch, rules: Rules, i: int, reward: float, verdict: Verdict) -> None:
     """Enter reward and cost, and count the step."""
     verdict.reward[i] = clipped(reward)
-    verdict.cost[i] = 1.0 if verdict.parts[i].any() else 0.0
+    for k in range(verdict.parts.shape[1]):
+        verdict.cost[i] = max(verdict.cost[i], verdict.parts[i, k])
     batch.steps[i] += 1
     verdict.truncated[i] = batch.steps[i] >= rules.episode_steps

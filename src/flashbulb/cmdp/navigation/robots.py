@@ -15,7 +15,7 @@ import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
 from flashbulb.cmdp.navigation.lidar import write_lidars
-from flashbulb.cmdp.navigation.streams import compiled
+from flashbulb.cmdp.navigation.streams import compiled, copy
 
 _GEOM, _JOINT = mujoco.mjtGeom, mujoco.mjtJoint
 HEIGHT = 0.1  # of both robots' origin above the floor
@@ -119,14 +119,14 @@ def build_car(spec: mujoco.MjSpec) -> None:
 @compiled
 def place_point(batch: Batch, members: np.ndarray) -> None:
     for i in members:
-        batch.physics[i, 1:4] = batch.objects[i, 0]
+        copy(batch.objects[i, 0], batch.physics[i, 1:], 3)
 
 
 @compiled
 def place_car(batch: Batch, members: np.ndarray) -> None:
     for i in members:
         row, agent = batch.physics[i], batch.objects[i, 0]
-        row[1:3] = agent[:2]
+        copy(agent, row[1:], 2)
         row[3] = HEIGHT
         row[4] = math.cos(agent[2] / 2)
         row[7] = math.sin(agent[2] / 2)
@@ -143,15 +143,16 @@ def see_point(
         pos[i, 0], pos[i, 1], pos[i, 2] = row[1], row[2], HEIGHT
         mat[i] = 0.0
         mat[i, 0, 0], mat[i, 0, 1], mat[i, 1, 0], mat[i, 1, 1], mat[i, 2, 2] = c, -s, s, c, 1.0
-        obs[i, :12] = batch.sensors[i, :12]
+        copy(batch.sensors[i], obs[i], 12)
     write_lidars(batch, rules, members, pos, mat, 12, obs)
 
 
 @compiled
 def rotation(quaternion: np.ndarray, mat: np.ndarray) -> None:
     """The matrix of a quaternion, normalised first."""
-    length = math.sqrt((quaternion * quaternion).sum())
-    w, x, y, z = quaternion / length
+    w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]
+    length = math.sqrt(w * w + x * x + y * y + z * z)
+    w, x, y, z = w / length, x / length, y / length, z / length
     mat[0, 0], mat[0, 1], mat[0, 2] = w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)
     mat[1, 0], mat[1, 1], mat[1, 2] = 2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)
     mat[2, 0], mat[2, 1], mat[2, 2] = 2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z
@@ -161,11 +162,12 @@ def rotation(quaternion: np.ndarray, mat: np.ndarray) -> None:
 def see_car(batch: Batch, rules: Rules, members: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray) -> None:
     ball = np.empty((3, 3))
     for i in members:
-        pos[i] = batch.physics[i, 1:4]
+        copy(batch.physics[i, 1:], pos[i], 3)
         rotation(batch.physics[i, 4:8], mat[i])
-        obs[i, :15] = batch.sensors[i, :15]
+        copy(batch.sensors[i], obs[i], 15)
         rotation(batch.sensors[i, 15:19], ball)
-        obs[i, 15:24] = ball.ravel()
+        for k in range(9):
+            obs[i, 15 + k] = ball[k // 3, k % 3]
     write_lidars(batch, rules, members, pos, mat, 24, obs)
 
 
