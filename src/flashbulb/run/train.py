@@ -24,6 +24,7 @@ from flashbulb.run.checkpoint import Checkpoints, Damaged
 from flashbulb.run.collect import collect
 from flashbulb.run.csv_log import recorded_iterations
 from flashbulb.run.directory import RunDirectory, load_config
+from flashbulb.run.gauge import Gauge
 from flashbulb.run.interrupt import wish_to_stop
 from flashbulb.run.lesson import lesson_of, supply_for
 from flashbulb.run.metrics import episode_means, metrics_row
@@ -41,7 +42,7 @@ __all__ = ["Result", "resume", "train"]
 
 def train(config: Config, console: Console | None = None, env: CMDP | None = None) -> Result:
     """Run a configuration from start to end, on the task that it names or on `env`, a batch of the same size."""
-    validate(config)
+    config = validate(config)
     console = console or Console()
     prepare_jax()
     if config.wandb:
@@ -97,11 +98,13 @@ def _learn(
 
     with (
         contextlib.closing(recorder),
+        contextlib.closing(Gauge(config, policy)) as gauge,
         progress_for(console, config.iterations, state.done, config.cost_limit) as progress,
         wish_to_stop() as wish,
     ):
         for n in range(state.done, config.iterations):
             with _named(n, directory):
+                measured = gauge.read(state)
                 begun = time.perf_counter()
                 noise_key, update_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), n))
                 noise = np.asarray(policy.noise(noise_key, (config.horizon, config.num_envs)))
@@ -129,7 +132,7 @@ def _learn(
                 totals = state.totals.add(batch, means.cost, config.cost_limit)
                 normaliser = state.normaliser.absorb(batch.observations)
                 state = RunState(learner, normaliser, memory, balance, flight, state.env, totals)
-                row = metrics_row(n, batch, means, totals, report | recalled, beta, intrinsic, memory)
+                row = metrics_row(n, batch, means, totals, report | recalled | measured, beta, intrinsic, memory)
                 seconds = time.perf_counter() - begun
                 recorder.record(row, batch, seconds)
                 if wish.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:

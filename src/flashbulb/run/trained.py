@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
+from flashbulb.learn.critics import Critics
 from flashbulb.learn.networks import Layer, Network
 from flashbulb.learn.policy import Categorical, Gaussian, GaussianParams, policy_for
 from flashbulb.normaliser import Affine, Normaliser
@@ -30,6 +31,7 @@ class TrainedPolicy:
         self.policy = policy_for(interface.observations, interface.actions)
         self.params = _params(self.policy, arrays)
         self.normalise: Affine = _normaliser(arrays).affine()
+        self.critics = Critics(_network(arrays, "learner/critics/networks/"), ())
         self.steps = int(arrays["totals/steps"])
         self.budget = float(arrays["learner/schedule/budget"]) if "learner/schedule/budget" in arrays else None
         self.rng = np.random.default_rng(seed)
