@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: train test test-all lint format bench clean
 
 train: $(READY)  ## a short MICE-CPO run that ends with a readable result and a figure
-	$(BIN)/flashbulb train mice-cpo HazardField-v0 --seed 0 --steps 1e6 --cost-limit 25
+	$(BIN)/flashbulb train mice-cpo SafetyPointGoal1-v0 --seed 0 --steps 1e6 --cost-limit 25
 
 test: lint  ## everything that must hold before a change lands (a few minutes on two cores)
 	$(BIN)/python -m pytest

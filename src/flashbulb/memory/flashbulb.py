@@ -97,7 +97,8 @@ class FlashbulbMemory(NamedTuple):
         """l^2 to the k nearest remembered states (B, k), infinite where the memory has fewer than k."""
         k = config.neighbours
         drop_self = config.exclude_self and remembered is not None
-        tree = KDTree(self.embed(self.states, normalise))
+        # In eight dimensions a query visits most leaves; larger ones are searched faster than more of them.
+        tree = KDTree(self.embed(self.states, normalise), leafsize=32)
         length, _ = tree.query(self.embed(observations, normalise), k=np.arange(1, k + 1 + drop_self), workers=workers)
         if drop_self:
             length = np.where(np.asarray(remembered)[:, None], length[:, 1:], length[:, :-1])
