@@ -1,0 +1,151 @@
+"""Where an iteration's time goes: `python -m benchmarks.breakdown [recipe] [task]`.
+
+The parts of a run's loop are timed one by one over a few iterations, as `run/train.py` calls them. Only the update
+is taken apart: there it is one compiled function, here values and advantages, the actor's step and the critics' are
+compiled on their own, so their sum can differ a little from the whole.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+import time
+from collections import defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from flashbulb.cmdp import make
+from flashbulb.config import Config
+from flashbulb.learn.actors import actor_step_for
+from flashbulb.learn.critics import fit
+from flashbulb.learn.estimates import Sample, estimate
+from flashbulb.learn.policy import policy_for
+from flashbulb.learn.proximal import Actor, Evidence
+from flashbulb.memory import stream_for
+from flashbulb.recipes import configure, recipe
+from flashbulb.run.collect import collect
+from flashbulb.run.directory import RunDirectory
+from flashbulb.run.lesson import lesson_of
+from flashbulb.run.metrics import episode_means, metrics_row
+from flashbulb.run.prepare import prepare_jax
+from flashbulb.run.recorder import Recorder
+from flashbulb.run.state import start
+
+Timers = defaultdict[str, float]
+
+
+def timed(timers: Timers, name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    def wrapper(*args: Any, **kwargs: Any) -> Any:
+        begun = time.perf_counter()
+        result = jax.block_until_ready(function(*args, **kwargs))
+        timers[name] += time.perf_counter() - begun
+        return result
+
+    return wrapper
+
+
+def watch_env(timers: Timers, env: Any) -> None:
+    """Physics, autoreset, and the whole step, whatever the family of the task."""
+    physics, restart = ("advance", "_begin") if hasattr(env.physics, "advance") else ("step", "_restart")
+    setattr(env.physics, physics, timed(timers, "physics", getattr(env.physics, physics)))
+    setattr(env, restart, timed(timers, "autoreset", getattr(env, restart)))
+    env.step = timed(timers, "whole step", env.step)
+
+
+def split_update(timers: Timers, policy: Any, config: Config) -> Callable[..., Any]:
+    """The update's three parts, each compiled by itself."""
+    parts = recipe(config.recipe)
+    estimates = timed(timers, "values and advantages", jax.jit(lambda *args: estimate(*args, config)))
+    actor_step = timed(timers, "actor update", jax.jit(actor_step_for(policy, parts, config)))
+    critic_fit = timed(
+        timers, "critic update", jax.jit(lambda *args: fit(*args, config.critic.learning_rate, config.critic))
+    )
+
+    def update(learner: Any, sample: Sample, normalise: Any, beta: float, excess: float, key: Any) -> Any:
+        seen = estimates(learner.critics, sample, jnp.asarray(sample.rewards), jnp.float32(beta), normalise)
+        rows = sample.rewards.size
+        observations = jnp.asarray(normalise(sample.observations)).reshape(rows, -1)
+        actions = jnp.asarray(sample.actions).reshape(rows, -1)
+        log_prob = policy.log_prob(policy.outputs(learner.policy, observations), actions)
+        a_r, a_c = seen.a_r.reshape(-1), seen.a_c.reshape(-1)
+        evidence = Evidence(observations, actions, log_prob, (a_r - a_r.mean()) / a_r.std(), a_c - a_c.mean())
+        jax.block_until_ready(evidence)
+        actor = Actor(learner.policy, learner.optimiser)
+        rate = jnp.float32(config.proximal.learning_rate)
+        actor, _ = actor_step(actor, evidence, jnp.float32(excess), jnp.float32(0.1), rate, key)
+        targets = jnp.stack([a_r + seen.v_r.reshape(-1)] + [a_c + seen.v_c.reshape(-1)] * parts.cost_critics)
+        critics, _ = critic_fit(learner.critics, observations, targets, key)
+        return learner._replace(policy=actor.params, optimiser=actor.optimiser, critics=critics), seen.balance_bias
+
+    return update
+
+
+def measure(config: Config, iterations: int) -> Timers:
+    """Seconds per part over `iterations` iterations; one more before them compiles and is not counted."""
+    timers: Timers = defaultdict(float)
+    env: Any = make(config.env, config.num_envs, config.seed, config.threads)
+    policy: Any = policy_for(env.single_observation_space, env.single_action_space)
+    state = start(env, policy, config)
+    directory = RunDirectory.create(config)
+    recorder = Recorder(directory, config, state)
+    stream = stream_for(recipe(config.recipe).cost_stream, config, config.threads or 2)
+    policy.act = timed(timers, "actor inference", policy.act)
+    watch_env(timers, env)
+    update = split_update(timers, policy, config)
+    sample_batch = timed(timers, "whole collection", collect)
+    recall = timed(timers, "memory", stream.recall)
+    record = timed(timers, "logging", recorder.record)
+    checkpoint = timed(timers, "checkpoint (every tenth)", recorder.checkpoint)
+    for n in range(iterations + 1):
+        if n == 1:
+            timers.clear()
+        noise = np.asarray(policy.noise(jax.random.key(n), (config.horizon, config.num_envs)))
+        normalise = state.normaliser.affine()
+        params = jax.tree.map(np.asarray, state.learner.policy)
+        batch, flight = sample_batch(env, policy, params, normalise, noise, state.flight)
+        memory, intrinsic, _ = recall(state.memory, lesson_of(batch, n, state.learner, policy, normalise, config))
+        beta, means = stream.beta(state.balance), episode_means(batch, flight, env.max_episode_steps)
+        sample = Sample(*batch[:-1], intrinsic)
+        excess = means.cost - config.cost_limit
+        learner, bias = update(state.learner, sample, normalise, beta, excess, jax.random.key(n))
+        balance = stream.correct(state.balance, np.asarray(bias), intrinsic)
+        totals = state.totals.add(batch, means.cost, config.cost_limit)
+        normaliser = state.normaliser.absorb(batch.observations)
+        state = state._replace(
+            learner=learner, normaliser=normaliser, memory=memory, balance=balance, flight=flight, totals=totals
+        )
+        record(metrics_row(n, batch, means, totals, {}, beta, intrinsic, memory), batch, 1.0)
+        checkpoint(state._replace(env=env.get_state()))
+    timers["checkpoint (every tenth)"] /= 10
+    timers["task logic"] = timers["whole step"] - timers["physics"] - timers["autoreset"]
+    timers["collection besides"] = timers.pop("whole collection") - timers.pop("whole step") - timers["actor inference"]
+    for name in timers:
+        timers[name] /= iterations
+    return timers
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("recipe", nargs="?", default="mice-cpo")
+    parser.add_argument("task", nargs="?", default="SafetyPointGoal1-v0")
+    parser.add_argument("--iterations", type=int, default=5)
+    parser.add_argument("--threads", type=int, default=None)
+    options = parser.parse_args()
+    prepare_jax()
+    with tempfile.TemporaryDirectory() as runs:
+        config = configure(options.recipe, options.task, runs_dir=Path(runs), threads=options.threads)
+        timers = measure(config, options.iterations)
+    whole = sum(timers.values())
+    print(f"| {options.recipe} on {options.task}, 20,000 steps | ms | share |\n| --- | --- | --- |")
+    for name, seconds in sorted(timers.items(), key=lambda item: -item[1]):
+        print(f"| {name} | {1000 * seconds:.0f} | {100 * seconds / whole:.0f} % |")
+    print(f"| sum | {1000 * whole:.0f} | {20_000 / whole:,.0f} steps/s |")
+
+
+if __name__ == "__main__":
+    main()

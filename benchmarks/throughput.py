@@ -1,0 +1,129 @@
+"""Training against the physics it rests on: `python -m benchmarks.throughput` (or `make bench`).
+
+Everything is measured in one run, in turns, and repeated, so that a noisy machine does not decide: raw `mj_step`
+of the same model, substeps and threads; stepping alone; and training with each recipe. Rates are medians over the
+turns, shares are medians of each turn's ratio to its own raw physics. Give `--omnisafe-python PATH` to time OmniSafe's
+CPO in the same turns. The second table splits the last iterations of `mice-cpo` into their parts.
+"""
+
+from __future__ import annotations
+
+import argparse
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+
+from flashbulb.cmdp import make
+from flashbulb.recipes import configure
+from flashbulb.run.metrics import read_csv
+from flashbulb.run.train import train
+
+TASKS = ("SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1")
+RECIPES = ("cpo", "mice-cpo", "mice-pid")
+NUM_ENVS = 20
+
+
+def raw_rate(env: Any, rng: np.random.Generator, steps: int = 200) -> float:
+    """Environment steps per second of nothing but `mj_step`."""
+    actions = _actions(env, rng, steps)
+    begun = time.perf_counter()
+    for part in np.split(actions, steps // 10):  # few at a time: raw physics does not reset
+        env.raw_physics(part)
+    return steps * env.num_envs / (time.perf_counter() - begun)
+
+
+def step_rate(env: Any, rng: np.random.Generator, steps: int = 1_000) -> float:
+    """Environment steps per second of the task, random actions, resets included."""
+    actions = _actions(env, rng, steps)
+    begun = time.perf_counter()
+    for row in actions:
+        env.step(row)
+    return steps * env.num_envs / (time.perf_counter() - begun)
+
+
+def _actions(env: Any, rng: np.random.Generator, steps: int) -> np.ndarray:
+    space = env.single_action_space
+    return rng.uniform(space.low, space.high, (steps, env.num_envs, *space.shape)).astype(space.dtype)
+
+
+def training(recipe: str, task: str, iterations: int, threads: int | None) -> Iterator[dict[str, np.ndarray]]:
+    """Timing of one short run after another; the first iteration of each compiles and is left out."""
+    with tempfile.TemporaryDirectory() as runs:
+        config = configure(recipe, task, steps=iterations * 20_000, runs_dir=Path(runs), threads=threads)
+        result = train(config, console=Console(quiet=True))
+        timing = read_csv(result.directory / "timing.csv")
+    yield {name: column[1:] for name, column in timing.items()}
+
+
+def omnisafe_rate(python: str, task: str, steps: int) -> float:
+    """OmniSafe's own CPO, one environment as it runs by default, on as many threads as it likes."""
+    script = (
+        "import omnisafe, time\n"
+        f"settings = {{'train_cfgs': {{'total_steps': {steps}}}, 'algo_cfgs': {{'steps_per_epoch': {steps}}}, "
+        "'logger_cfgs': {'use_wandb': False, 'use_tensorboard': False}}\n"
+        f"agent = omnisafe.Agent('CPO', {task!r}, custom_cfgs=settings)\n"
+        "begun = time.time(); agent.learn(); print('RATE', "
+        f"{steps} / (time.time() - begun))\n"
+    )
+    with tempfile.TemporaryDirectory() as here:
+        done = subprocess.run([python, "-c", script], capture_output=True, text=True, cwd=here)
+    rates = [line.split()[1] for line in done.stdout.splitlines() if line.startswith("RATE")]
+    if not rates:
+        raise SystemExit(f"OmniSafe did not finish on {task}: {done.stderr.strip().splitlines()[-1:]}")
+    return float(rates[0])
+
+
+def measure(task: str, turns: int, options: argparse.Namespace) -> dict[str, list[float]]:
+    """Rates of every row, one per turn."""
+    rng = np.random.default_rng(0)
+    env: Any = make(task, NUM_ENVS, seed=0, threads=options.threads)
+    env.reset()
+    rates: dict[str, list[float]] = {"raw mj_step": [], "stepping": [], **{recipe: [] for recipe in RECIPES}}
+    if options.omnisafe_python:
+        rates["OmniSafe CPO"] = []
+    step_rate(env, rng, 50)
+    for _ in range(turns):
+        rates["raw mj_step"].append(raw_rate(env, rng))
+        rates["stepping"].append(step_rate(env, rng))
+        for recipe in RECIPES:
+            for timing in training(recipe, task, options.iterations + 1, options.threads):
+                rates[recipe].append(20_000 * len(timing["seconds"]) / timing["seconds"].sum())
+        if options.omnisafe_python:
+            rates["OmniSafe CPO"].append(omnisafe_rate(options.omnisafe_python, task, options.omnisafe_steps))
+    return rates
+
+
+def table(task: str, rates: dict[str, list[float]]) -> list[str]:
+    raw = rates["raw mj_step"]
+    lines = [f"| {task} | steps/s | share of raw physics | times OmniSafe |", "| --- | --- | --- | --- |"]
+    for name, values in rates.items():
+        share = statistics.median(v / r for v, r in zip(values, raw, strict=True))
+        peer = rates.get("OmniSafe CPO")
+        times = f"{statistics.median(v / p for v, p in zip(values, peer, strict=True)):.0f}" if peer else "not run"
+        lines.append(f"| {name} | {statistics.median(values):,.0f} | {share:.2f} | {times} |")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("tasks", nargs="*", default=TASKS)
+    parser.add_argument("--turns", type=int, default=3)
+    parser.add_argument("--iterations", type=int, default=5, help="timed iterations of each training turn")
+    parser.add_argument("--threads", type=int, default=None)
+    parser.add_argument("--omnisafe-python", default=None, help="a Python that has OmniSafe")
+    parser.add_argument("--omnisafe-steps", type=int, default=4_000)
+    options = parser.parse_args()
+    for task in options.tasks:
+        print("\n".join(table(task, measure(task, options.turns, options))), flush=True)
+        print()
+
+
+if __name__ == "__main__":
+    main()
