@@ -57,7 +57,7 @@ def test_names_compose():
     ("name", "says"),
     [
         ("cpoo", "unknown recipe 'cpoo'"),
-        ("mice-cpoo", "unknown recipe 'cpoo'"),
+        ("mice-cpoo", "unknown recipe 'mice-cpoo'"),
         ("mice-ppo", "no cost critic"),
         ("mice-saute", "no cost critic"),
         ("constant-3-trpo", "no cost critic"),

@@ -86,8 +86,14 @@ def parse(kind: type[Options], arguments: list[str], program: str, default: Any 
 
 
 def _one_sentence(box: str) -> str:
-    """tyro draws a box with a title, a message and the argument's help; keep the message."""
+    """tyro draws a title, a message and help, in a box or with plain dashes as the terminal can show it; keep the
+    message."""
     text = re.sub(r"\x1b\[[0-9;]*m", "", box)
-    inside = [line.strip("│ ") for line in text.splitlines() if line.startswith("│")]
-    message = " ".join(itertools.takewhile(lambda line: not line.startswith(("───", "Argument help")), inside))
-    return re.sub(r"\s+", " ", message).strip(" .") + "."
+    title, *inside = [line.strip("│|╭╮╰╯ ") for line in text.splitlines() if line.strip()] or [""]
+    if inside and not inside[0].strip("─-"):
+        inside = inside[1:]  # the title is underlined
+    ends = ("───", "---", "Argument help", "For full help")
+    message = " ".join(itertools.takewhile(lambda line: not line.startswith(ends), inside)) or title.strip("─- ")
+    meant = re.search(r"Perhaps you meant:\s*(--[\w.-]+)", " ".join(inside))
+    hint = f"; perhaps you meant {meant[1]}" if meant else ""
+    return re.sub(r"\s+", " ", message).strip(" .") + hint + "."

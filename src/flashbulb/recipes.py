@@ -27,7 +27,7 @@ _BASES: dict[str, Recipe] = {
 
 def recipe(name: str) -> Recipe:
     """The recipe of that name: of the table, or composed as `mice-X`, `constant-N-X`, `X-no-projection`."""
-    known = RECIPES.get(name) or _compose(name)
+    known = _find(name)
     if known is None:
         raise UsageError(
             f"recipe: unknown recipe {name!r}; the known ones are {', '.join(RECIPES)}, and mice-X, constant-N-X "
@@ -36,20 +36,22 @@ def recipe(name: str) -> Recipe:
     return known
 
 
+def _find(name: str) -> Recipe | None:
+    return RECIPES.get(name) or _compose(name)
+
+
 def _compose(name: str) -> Recipe | None:
-    if name.endswith("-no-projection"):
-        base = recipe(name.removesuffix("-no-projection"))
+    if name.endswith("-no-projection") and (base := _find(name.removesuffix("-no-projection"))):
         if base.cost_stream != "memory":
             raise UsageError(f"recipe: {name!r} is not a recipe; only a mice-X has a random projection to leave out.")
         summary = f"Ablation: no random projection. {base.summary}"
         return dataclasses.replace(base, summary=summary, settings={**base.settings, "memory": {"embedding": 0}})
-    if name.startswith("mice-"):
-        base = recipe(name.removeprefix("mice-"))
+    if name.startswith("mice-") and (base := _find(name.removeprefix("mice-"))):
         return _replace_stream(name, base, "memory", f"MICE: memory-driven intrinsic cost. {base.summary}", {})
-    if constant := re.fullmatch(r"constant-(\d+(?:\.\d+)?)-(.+)", name):
-        value, base = float(constant[1]), recipe(constant[2])
+    constant = re.fullmatch(r"constant-(\d+(?:\.\d+)?)-(.+)", name)
+    if constant and (base := _find(constant[2])):
         summary = f"Ablation: {constant[1]} added to the cost value. {base.summary}"
-        return _replace_stream(name, base, "constant", summary, {"constant": {"value": value}})
+        return _replace_stream(name, base, "constant", summary, {"constant": {"value": float(constant[1])}})
     return None
 
 
@@ -89,7 +91,9 @@ def _with_settings(config: Config, settings: Mapping[str, Any]) -> Config:
         if isinstance(value, dict) and dataclasses.is_dataclass(part) and not isinstance(part, type):
             unknown = set(value) - {f.name for f in dataclasses.fields(part)}
             if unknown:
-                raise UsageError(f"{field}.{min(unknown)}: there is no such setting in {type(part).__name__}.")
+                raise UsageError(
+                    f"{field}.{min(map(str, unknown))}: there is no such setting in {type(part).__name__}."
+                )
             value = dataclasses.replace(part, **value)
         config = dataclasses.replace(config, **{field: value})
     return config

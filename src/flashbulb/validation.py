@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import numbers
 import types
 import typing
 from pathlib import Path
@@ -80,41 +81,49 @@ _UNIT_INTERVAL = (
     "budget.lowest",
     "budget.smooth",
 )
+_LARGEST = 2.0**63 - 1024  # fits into 64 bits, and into a float
 _FINITE = ("policy.initial_log_std", "budget.unsafe_reward")
 
 
 def validate(config: Config) -> Config:
-    """Return the config, or say in one sentence what is wrong with it."""
+    """Return the config with every value of its field's type, or say in one sentence what is wrong with it."""
+    config = _rebuild(Config, _fields(config), "")
 
     def refuse(name: str, value: Any, allowed: str) -> None:
         raise UsageError(f"{name}: {value!r} is not allowed; it must be {allowed}.")
 
-    def numbers(names: tuple[str, ...]) -> list[tuple[str, Any]]:
+    def valued(names: tuple[str, ...]) -> list[tuple[str, Any]]:
         return [(name, _lookup(config, name)) for name in names]
 
-    for name, value in numbers(_POSITIVE_WHOLE):
+    for name, value in valued(_POSITIVE_WHOLE):
         if value is not None and (int(value) != value or value < 1):
             refuse(name, value, "a whole number of at least 1")
-    for name, value in numbers(_POSITIVE):
+    for name, value in valued(_POSITIVE):
         if not (math.isfinite(value) and value > 0):
             refuse(name, value, "a finite number above 0")
-    for name, value in numbers(_NOT_NEGATIVE):
+    for name, value in valued(_NOT_NEGATIVE):
         if not (math.isfinite(value) and value >= 0):
             refuse(name, value, "a finite number of at least 0")
-    for name, value in numbers(_UNIT_INTERVAL):
+    for name, value in valued(_UNIT_INTERVAL):
         if not 0 <= value <= 1:
             refuse(name, value, "between 0 and 1")
     if config.cost_gamma == 1:
         refuse("cost_gamma", config.cost_gamma, "below 1, for the discounted sum of intrinsic costs to be finite")
-    for name, value in numbers(_FINITE):
+    for name, value in valued(_FINITE):
         if not math.isfinite(value):
             refuse(name, value, "a finite number")
     for name in ("policy.hidden", "critic.hidden"):
         if not all(size >= 1 for size in _lookup(config, name)):
             refuse(name, _lookup(config, name), "sizes of at least 1")
+    if config.name is not None and (config.name in (".", "..") or not {"/", "\0"}.isdisjoint(config.name)):
+        refuse("name", config.name, "the name of a directory, not a path")
     if config.steps_per_iteration < config.num_envs:
         refuse("steps_per_iteration", config.steps_per_iteration, f"at least num_envs ({config.num_envs})")
     return config
+
+
+def _fields(part: Any) -> dict[str, Any]:
+    return {field.name: getattr(part, field.name) for field in dataclasses.fields(part)}
 
 
 def _lookup(config: Any, dotted: str) -> Any:
@@ -132,30 +141,55 @@ def rebuild(plain: Any) -> Config:
 
 def _rebuild(kind: type, plain: Any, prefix: str) -> Any:
     if not isinstance(plain, dict):
-        raise UsageError(f"{prefix.rstrip('.')}: {plain!r} is not allowed; it must be a table.")
+        raise UsageError(f"{prefix.rstrip('.')}: {plain!r} is not allowed; it must be a table of settings.")
     hints = typing.get_type_hints(kind)
     unknown = set(plain) - set(hints)
     if unknown:
-        raise UsageError(f"{prefix}{min(unknown)}: there is no such setting.")
+        raise UsageError(f"{prefix}{min(map(str, unknown))}: there is no such setting.")
     return kind(**{name: _value(hints[name], value, prefix + name) for name, value in plain.items()})
 
 
 def _value(hint: Any, value: Any, name: str) -> Any:
-    """A plain value as the type that the field has."""
+    """A value as the type that the field has; 1e6 is a whole number, a list of sizes is as good as a tuple."""
     if dataclasses.is_dataclass(hint) and isinstance(hint, type):
-        return _rebuild(hint, value, f"{name}.")
+        return _rebuild(hint, _fields(value) if type(value) is hint else value, f"{name}.")
     kinds = typing.get_args(hint) if isinstance(hint, types.UnionType) else (hint,)
     for kind in kinds:
-        if typing.get_origin(kind) is typing.Literal and value in typing.get_args(kind):
-            return value
-        if kind is tuple or typing.get_origin(kind) is tuple:
-            if isinstance(value, list | tuple) and all(type(item) is int for item in value):
-                return tuple(value)
-        elif kind is Path and isinstance(value, str):
-            return Path(value)
-        elif kind is float and type(value) is int:
-            return float(value)
-        elif type(value) is kind:
-            return value
-    shown = " or ".join(getattr(kind, "__name__", str(kind)) for kind in kinds)
-    raise UsageError(f"{name}: {value!r} is not allowed; it must be of type {shown}.")
+        fitting = _fit(kind, value)
+        if fitting is not None or (value is None and kind is types.NoneType):
+            return fitting
+    raise UsageError(f"{name}: {value!r} is not allowed; it must be {' or '.join(map(_in_words, kinds))}.")
+
+
+def _fit(kind: Any, value: Any) -> Any:
+    """The value as that kind, or None if it is none."""
+    if kind in (int, float):
+        number = _number(value)
+        whole = number is not None and abs(number) <= _LARGEST and number == number // 1
+        return number if kind is float else int(value) if whole else None
+    if kind is Path:
+        return Path(value) if isinstance(value, str | Path) and "\0" not in str(value) else None
+    if typing.get_origin(kind) is typing.Literal:
+        return value if isinstance(value, str) and value in typing.get_args(kind) else None
+    if typing.get_origin(kind) is tuple:  # all of ours are of whole numbers
+        items = [_fit(int, item) for item in value] if isinstance(value, list | tuple) else [None]
+        return None if None in items else tuple(items)
+    return value if isinstance(value, kind) else None
+
+
+def _number(value: Any) -> float | None:
+    if not isinstance(value, numbers.Real) or isinstance(value, bool):
+        return None
+    try:
+        return float(value)
+    except OverflowError:
+        return None
+
+
+def _in_words(kind: Any) -> str:
+    if typing.get_origin(kind) is typing.Literal:
+        return " or ".join(map(repr, typing.get_args(kind)))
+    if typing.get_origin(kind) is tuple:
+        return "a list of whole numbers"
+    words = {int: "a whole number below 2^63", float: "a number", Path: "a path", str: "text", bool: "True or False"}
+    return words.get(kind, "None")

@@ -74,7 +74,7 @@ def test_the_list_on_the_command_line(runs, capsys, tmp_path):
     ]
     assert run(["runs", str(tmp_path)]) == 0
     assert "No runs" in capsys.readouterr().out
-    with pytest.raises(UsageError, match="not a directory"):
+    with pytest.raises(UsageError, match="cannot be listed"):
         run(["runs", str(tmp_path / "nowhere")])
 
 

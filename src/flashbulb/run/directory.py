@@ -17,6 +17,7 @@ import datetime
 import fcntl
 import json
 import os
+import re
 import shlex
 import subprocess
 from collections.abc import Iterator
@@ -45,7 +46,7 @@ class RunDirectory:
     def create(cls, config: Config) -> RunDirectory:
         """Make a directory of its own for the run; never write into one that is there already."""
         stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
-        base = config.name or f"{config.recipe}_{config.env.replace(':', '.')}_seed{config.seed}_{stamp}"
+        base = config.name or f"{config.recipe}_{re.sub('[:/]', '.', config.env)}_seed{config.seed}_{stamp}"
         directory = cls(_claim(Path(config.runs_dir), base, exact=config.name is not None))
         directory.checkpoints.mkdir()
         text = json.dumps({"config": to_dict(config), **provenance()}, indent=2) + "\n"

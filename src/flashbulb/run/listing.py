@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 from typing import NamedTuple
 
@@ -27,9 +28,11 @@ class Listed(NamedTuple):
 
 def list_runs(parent: Path) -> list[Listed]:
     """The runs in a directory, oldest first; other things in it are passed over."""
-    if not parent.is_dir():
-        raise UsageError(f"runs: {str(parent)!r} is not a directory; name one that holds runs.")
-    paths = sorted((path for path in parent.iterdir() if (path / "config.json").is_file()), key=_age)
+    try:
+        inside = list(parent.iterdir())
+    except OSError as error:
+        raise UsageError(f"runs: {str(parent)!r} cannot be listed ({error.strerror}); name a directory.") from None
+    paths = sorted((path for path in inside if os.path.isfile(path / "config.json")), key=_age)
     return [read_run(path) for path in paths]
 
 
