@@ -101,7 +101,7 @@ class Faulty(Walk):
         self.count, self.elapsed = self.count + 1, self.elapsed + 1
         if self.fault == "raises":
             raise ZeroDivisionError("the wheel fell off")
-        if self.fault == "dies" and self.count > 8:
+        if self.fault == "dies" and self.count > 25:
             os._exit(3)
         if self.fault == "slow":
             time.sleep(0.01)

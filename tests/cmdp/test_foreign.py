@@ -111,7 +111,7 @@ def test_a_worker_that_dies_is_named(how):
     if how == "kill":
         os.kill(victim, signal.SIGKILL)
     with pytest.raises(RunError, match="died") as caught:
-        contract.play(env, np.zeros((10, 4, 2)))
+        contract.play(env, np.zeros((30, 4, 2)))
     assert ("exit code 3" if how == "exit" else f"{victim}, which ran members 2 to 3") in str(caught.value)
     assert "\n" not in str(caught.value)
     env.close()

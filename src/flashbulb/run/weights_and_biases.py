@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from flashbulb.config import Config, to_dict
-from flashbulb.errors import UsageError
+from flashbulb.errors import RunError, UsageError
 from flashbulb.run.csv_log import Row
 
 
@@ -20,15 +20,19 @@ class WeightsAndBiases:
 
     def __init__(self, directory: Path, config: Config) -> None:
         wandb = load_wandb()
-        self._run: Any = wandb.init(
-            project="flashbulb",
-            id=directory.name.replace("/", "-"),
-            name=directory.name,
-            group=f"{config.recipe} on {config.env}",
-            dir=str(directory),
-            config=to_dict(config),
-            resume="allow",
-        )
+        try:
+            self._run: Any = wandb.init(
+                project="flashbulb",
+                id=directory.name,
+                name=directory.name,
+                group=f"{config.recipe} on {config.env}",
+                dir=str(directory),
+                config=to_dict(config),
+                resume="allow",
+            )
+        except Exception as error:  # no login, no network: W&B has many kinds
+            reason = " ".join(str(error).split())
+            raise RunError(f"W&B cannot be started ({reason}); log in, or set WANDB_MODE=offline.") from error
 
     def write(self, row: Row, steps: int) -> None:
         finite = {
