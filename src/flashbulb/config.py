@@ -65,9 +65,10 @@ class TrustRegionConfig:
     recover: Literal["violated", "infeasible"] = "violated"
     """When to step for cost alone: as soon as the constraint is violated (the paper's appendix), or only
     when no step in the trust region can satisfy it (CPO)."""
-    scale: Literal["episode", "step"] = "episode"
-    """Constraint value c in CPO's linear model: the excess of an episode (OmniSafe, the authors' code), or
-    that divided by the episode's length, which is consistent with b (safety-starter-agents)."""
+    scale: Literal["episode", "step"] = "step"
+    """Constraint value c in CPO's linear model: the excess of an episode divided by its length, which is consistent
+    with b (safety-starter-agents), or the excess itself (OmniSafe, the authors' code). With the latter CPO is all or
+    nothing; it fails to learn on some seeds of a corridor with a known solution, and violates more on PointGoal1."""
 
 
 @dataclass(frozen=True)
@@ -109,8 +110,9 @@ class BalanceConfig:
 
     initial: float = 5.0
     """beta_0 (the authors' intrinsic factor)."""
-    rate: float = 0.05
-    """alpha, the step by which the measured bias corrects beta."""
+    rate: float = 0.005
+    """alpha, the step by which the measured bias corrects beta. At ten times this beta is gone within a few
+    iterations, because a critic that learned from beta c^I overestimates by construction (docs/method.md)."""
     discount: float = 0.99
     """gamma of gamma^n, per iteration."""
     bias: Literal["return", "td"] = "return"
