@@ -60,11 +60,14 @@ def watch_env(timers: Timers, env: Any) -> None:
 def split_update(timers: Timers, policy: Any, config: Config) -> Callable[..., Any]:
     """The update's three parts, each compiled by itself."""
     parts = recipe(config.recipe)
-    estimates = timed(timers, "values and advantages", jax.jit(lambda *args: estimate(*args, config)))
-    actor_step = timed(timers, "actor update", jax.jit(actor_step_for(policy, parts, config)))
-    critic_fit = timed(
-        timers, "critic update", jax.jit(lambda *args: fit(*args, config.critic.learning_rate, config.critic))
+    estimates = timed(
+        timers,
+        "values and advantages",
+        jax.jit(lambda c, sample, r, beta, affine: estimate(c, sample, r, beta, affine, config)),
     )
+    actor_step = timed(timers, "actor update", jax.jit(actor_step_for(policy, parts, config)))
+    rate = config.critic.learning_rate
+    critic_fit = timed(timers, "critic update", jax.jit(lambda c, x, y, key: fit(c, x, y, key, rate, config.critic)))
 
     def update(learner: Any, sample: Sample, normalise: Any, beta: float, excess: float, key: Any) -> Any:
         seen = estimates(learner.critics, sample, jnp.asarray(sample.rewards), jnp.float32(beta), normalise)
@@ -76,8 +79,8 @@ def split_update(timers: Timers, policy: Any, config: Config) -> Callable[..., A
         evidence = Evidence(observations, actions, log_prob, (a_r - a_r.mean()) / a_r.std(), a_c - a_c.mean())
         jax.block_until_ready(evidence)
         actor = Actor(learner.policy, learner.optimiser)
-        rate = jnp.float32(config.proximal.learning_rate)
-        actor, _ = actor_step(actor, evidence, jnp.float32(excess), jnp.float32(0.1), rate, key)
+        step_size, price = jnp.float32(config.proximal.learning_rate), jnp.float32(0.1)
+        actor, _ = actor_step(actor, evidence, jnp.float32(excess), price, step_size, key)
         targets = jnp.stack([a_r + seen.v_r.reshape(-1)] + [a_c + seen.v_c.reshape(-1)] * parts.cost_critics)
         critics, _ = critic_fit(learner.critics, observations, targets, key)
         return learner._replace(policy=actor.params, optimiser=actor.optimiser, critics=critics), seen.balance_bias
@@ -110,7 +113,8 @@ def measure(config: Config, iterations: int) -> Timers:
         batch, flight = sample_batch(env, policy, params, normalise, noise, state.flight)
         memory, intrinsic, _ = recall(state.memory, lesson_of(batch, n, state.learner, policy, normalise, config))
         beta, means = stream.beta(state.balance), episode_means(batch, flight, env.max_episode_steps)
-        sample = Sample(*batch[:-1], intrinsic)
+        transitions: Any = batch[:-1]
+        sample = Sample(*transitions, intrinsic)
         excess = means.cost - config.cost_limit
         learner, bias = update(state.learner, sample, normalise, beta, excess, jax.random.key(n))
         balance = stream.correct(state.balance, np.asarray(bias), intrinsic)

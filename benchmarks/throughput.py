@@ -22,7 +22,7 @@ from rich.console import Console
 
 from flashbulb.cmdp import make
 from flashbulb.recipes import configure
-from flashbulb.run.metrics import read_csv
+from flashbulb.run.csv_log import read_csv
 from flashbulb.run.train import train
 
 TASKS = ("SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1")
