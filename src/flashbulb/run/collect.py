@@ -67,6 +67,8 @@ def collect(
 
     observations[0] = flight.observations
     for t in range(horizon):
+        if not np.isfinite(observations[t]).all():  # before a policy turns it into an action
+            _refuse_not_finite(env, observations=observations[: t + 1])
         action = policy.act(params, normalise(observations[t]), noise[t])
         actions.append(action)
         obs, rewards[t], cost, terminated[t], truncated[t], info = env.step(policy.to_env(action))
