@@ -21,6 +21,8 @@ Flashbulb: safe reinforcement learning that stays under its cost limit while it 
   flashbulb runs [DIRECTORY]              what was trained, and how it went
   flashbulb plot RUN... [-o FILE]         learning curves, seeds as mean and confidence band
   flashbulb evaluate RUN [options]        return and cost on fresh seeds, with confidence intervals; --video, --json
+  flashbulb bias RUN [options]            the cost critic against the true discounted cost, at visited states; --json
+  flashbulb memory RUN [-o FILE]          the intrinsic cost over the arena, at several times of the run
   flashbulb export RUN --to onnx          the policy as a file for other programs
   flashbulb check MODULE:FUNCTION         whether an environment of your own is ready to train, and if not, why
   flashbulb recipes                       what can be trained
@@ -35,10 +37,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     try:
         code = run(arguments)
     except UsageError as error:
-        print(f"flashbulb: {error}", file=sys.stderr)
+        print(f"flashbulb: {_one_line(error)}", file=sys.stderr)
         code = 2
     except RunError as error:
-        print(f"flashbulb: {error}", file=sys.stderr)
+        print(f"flashbulb: {_one_line(error)}", file=sys.stderr)
         code = 1
     except Interrupted as interrupted:
         print(f"flashbulb: {interrupted}", file=sys.stderr)
@@ -49,6 +51,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except BrokenPipeError:  # the reader of our output has gone, as with `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
+    except OSError as error:  # a file that cannot be read or written, of all the ways there are
+        where = f"{error.filename}: " if error.filename else ""
+        print(f"flashbulb: {where}{error.strerror or _one_line(error)}.", file=sys.stderr)
+        code = 1
     sys.exit(code)
 
 
@@ -112,6 +118,11 @@ def theory(arguments: list[str]) -> int:
     return report(arguments)
 
 
+def _one_line(error: Exception) -> str:
+    """What a user typed may hold line breaks; the sentence about it does not."""
+    return " ".join(str(error).split())
+
+
 def _no_more(verb: str, arguments: list[str]) -> None:
     if arguments:
         raise UsageError(f"{verb}: takes no arguments, but was given {arguments[0]!r}.")
@@ -119,7 +130,7 @@ def _no_more(verb: str, arguments: list[str]) -> None:
 
 VERBS = {
     "train": train,
-    **{verb: in_module(verb) for verb in ("resume", "runs", "plot", "evaluate", "export", "check")},
+    **{verb: in_module(verb) for verb in ("resume", "runs", "plot", "evaluate", "bias", "memory", "export", "check")},
     "recipes": recipes,
     "envs": envs,
     "theory": theory,

@@ -6,6 +6,7 @@ timing.csv       a row per iteration of seconds, which no seed decides
 episodes.csv     a row per finished episode
 events.out...    TensorBoard, environment steps on the x axis
 checkpoints/     everything needed to go on: the newest few, the best that kept the limit, the last
+memories/        flashbulb memories of a few times of the run, for `flashbulb memory`
 .lock            held by the process that writes
 curves.png       return and cost against the limit
 """

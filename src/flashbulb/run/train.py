@@ -27,10 +27,11 @@ from flashbulb.run.directory import RunDirectory, load_config
 from flashbulb.run.gauge import Gauge
 from flashbulb.run.interrupt import wish_to_stop
 from flashbulb.run.lesson import lesson_of, supply_for
+from flashbulb.run.memories import keep_memory, times
 from flashbulb.run.metrics import episode_means, metrics_row
 from flashbulb.run.prepare import prepare_jax
 from flashbulb.run.progress import progress_for
-from flashbulb.run.recorder import Recorder, Result, draw, read_result
+from flashbulb.run.recorder import Recorder, Result, draw, read_result, writing
 from flashbulb.run.spaces import save_spaces
 from flashbulb.run.state import RunState, restore, start
 from flashbulb.run.weights_and_biases import load_wandb
@@ -94,7 +95,7 @@ def _learn(
 ) -> Result:
     recipe = recipe_named(config.recipe)
     update = make_update(policy, recipe, config)
-    recorder = Recorder(directory, config, state)
+    recorder, memory_times = Recorder(directory, config, state), times(config)
 
     with (
         contextlib.closing(recorder),
@@ -111,6 +112,7 @@ def _learn(
                 normalise = state.normaliser.affine()
                 params = jax.tree.map(np.asarray, state.learner.policy)
 
+                before = env.get_state() if n + 1 in memory_times else {}
                 batch, flight = collect(env, policy, params, normalise, noise, state.flight)  # sample under pi_k
                 lesson = lesson_of(batch, n, state.learner, policy, normalise, config)
                 memory, intrinsic, recalled = stream.recall(state.memory, lesson)  # update M; c^I
@@ -135,6 +137,9 @@ def _learn(
                 row = metrics_row(n, batch, means, totals, report | recalled | measured, beta, intrinsic, memory)
                 seconds = time.perf_counter() - begun
                 recorder.record(row, batch, seconds)
+                if n + 1 in memory_times:
+                    with writing(directory):
+                        keep_memory(directory.path, state, before, batch)
                 if wish.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
                     state = state._replace(env=env.get_state())
                     recorder.checkpoint(state)

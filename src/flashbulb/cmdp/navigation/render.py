@@ -12,14 +12,17 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from os import PathLike
+from typing import Any
 
 import numpy as np
 from matplotlib.animation import PillowWriter
 from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
+from matplotlib.colorbar import Colorbar
 from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
+from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle
 
@@ -39,6 +42,7 @@ GOAL, HAZARD, VASE, BUTTON, GREMLIN = "#2a9d5c", "#4a6fe3", "#17a2b8", "#f08a24"
 ROBOT, COST, MEMORY = "#d7263d", "#c1121f", "#e0a100"
 _TRAIL = LinearSegmentedColormap.from_list("trail", ["#c9ccd6", INK])
 _HEAT = LinearSegmentedColormap.from_list("heat", [FLOOR, "#ffd9a0", "#f4845f", "#9d0208"])
+Entry = tuple[bool, str, str, str]  # of the legend: whether it is shown, name, marker, colour
 HALF_VIEW = 2.1  # metres from the centre to the edge of a picture, widened to hold the trail
 
 
@@ -119,9 +123,30 @@ def _draw_heat(figure: Figure, axes: Axes, heat: np.ndarray, half: float) -> Non
     square = (-HALF_VIEW, HALF_VIEW, -HALF_VIEW, HALF_VIEW)
     image = axes.imshow(heat, extent=square, origin="lower", cmap=_HEAT, zorder=0.6, interpolation="bilinear")
     axes.set(xlim=(-half, half), ylim=(-half, half))
-    bar = figure.colorbar(image, ax=axes, shrink=0.6, aspect=30, pad=0.02)
+    quiet_bar(figure.colorbar(image, ax=axes, shrink=0.6, aspect=30, pad=0.02))
+
+
+def quiet_bar(bar: Colorbar) -> None:
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=7, colors="#8d90a1")
+
+
+def draw_map(axes: Axes, scene: Scene, heat: np.ndarray, memory: np.ndarray, top: float) -> AxesImage:
+    """A panel of a larger figure: `picture` without the robot, its heat on a scale from 0 to `top`."""
+    _draw_stage(axes, scene, HALF_VIEW)
+    edge = HALF_VIEW * len(heat) / (len(heat) - 1)  # the outermost values lie at HALF_VIEW, half a cell inside
+    square = (-edge, edge, -edge, edge)
+    style: dict[str, Any] = {"cmap": _HEAT, "zorder": 0.6, "interpolation": "bilinear", "vmin": 0.0, "vmax": top}
+    image = axes.imshow(heat, extent=square, origin="lower", **style)
+    axes.plot(*memory.T, "o", ms=2.6, mfc=MEMORY, mec=INK, mew=0.3, alpha=0.6, zorder=4)
+    _draw_objects(axes, scene)
+    axes.set(xticks=[], yticks=[], xlim=(-HALF_VIEW, HALF_VIEW), ylim=(-HALF_VIEW, HALF_VIEW))
+    return image
+
+
+def draw_key(figure: Figure, scene: Scene, memory: str) -> None:
+    """The legend of such a figure; `memory` says what the marks are."""
+    _legend(figure, [*_things(scene), (True, memory, ".", MEMORY)])
 
 
 def _draw_objects(axes: Axes, scene: Scene) -> None:
@@ -193,17 +218,26 @@ def _box(
 
 
 def _draw_legend(figure: Figure, scenes: Sequence[Scene], with_memory: bool) -> None:
-    scene = scenes[-1]
     entries = [
         (True, "robot", "o", ROBOT),
+        *_things(scenes[-1]),
+        (with_memory, "memory", ".", MEMORY),
+        (any(s.cost > 0 for s in scenes), "cost", "x", COST),
+    ]
+    _legend(figure, entries)
+
+
+def _things(scene: Scene) -> list[Entry]:
+    return [
         (scene.goal is not None or scene.has_circle, "circle" if scene.has_circle else "goal", "o", GOAL),
         (len(scene.hazards) > 0, "hazard", "o", HAZARD),
         (len(scene.vases) > 0, "vase", "s", VASE),
         (len(scene.buttons) > 0, "button", "o", BUTTON),
         (len(scene.gremlins) > 0, "gremlin", "s", GREMLIN),
-        (with_memory, "memory", ".", MEMORY),
-        (any(s.cost > 0 for s in scenes), "cost", "x", COST),
     ]
+
+
+def _legend(figure: Figure, entries: list[Entry]) -> None:
     handles = [
         Line2D([], [], ls="", marker=marker, color=colour, ms=7, label=name)
         for shown, name, marker, colour in entries

@@ -1,0 +1,72 @@
+"""Memories of several times of a run, kept beside it: checkpoints are pruned, and only their last few would be left."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from flashbulb.cmdp import State
+from flashbulb.config import Config
+from flashbulb.errors import UsageError
+from flashbulb.memory import FlashbulbMemory
+from flashbulb.normaliser import Affine, Normaliser
+from flashbulb.recipes import recipe
+from flashbulb.run.checkpoint import Checkpoints, load_arrays, save_tree
+from flashbulb.run.collect import Batch
+from flashbulb.run.state import RunState
+
+FOLDER = "memories"
+
+
+class Kept(NamedTuple):
+    """A memory as it was, the normaliser through which it was seen, and a world in which it was made."""
+
+    done: int  # iterations
+    memory: FlashbulbMemory
+    normalise: Affine
+    danger: State  # the member to which the most dangerous episode of the last iteration happened, as it began
+
+
+def times(config: Config) -> set[int]:
+    """After which iterations the memory is kept; evenly spaced, the last one among them."""
+    if recipe(config.recipe).cost_stream != "memory":
+        return set()
+    count = config.memory.snapshots
+    return {math.ceil(config.iterations * k / count) for k in range(1, count + 1)}
+
+
+def keep_memory(run: Path, state: RunState, before: State, batch: Batch) -> None:
+    """`before` is the environment at the beginning of the iteration that sampled the batch."""
+    (run / FOLDER).mkdir(exist_ok=True)
+    member = most_dangerous(batch)
+    danger = {name: array[member : member + 1] for name, array in before.items()}
+    path = Checkpoints(run / FOLDER).path(state.done)
+    save_tree(path, {"memory": state.memory, "normaliser": state.normaliser, "env": danger})
+
+
+def most_dangerous(batch: Batch) -> int:
+    """The member whose episode at the beginning of the batch cost most in it."""
+    ends_before = np.cumsum(batch.ended, axis=0) - batch.ended
+    return int((batch.costs * (ends_before == 0)).sum(axis=0).argmax())
+
+
+def load_memories(run: Path, config: Config) -> list[Kept]:
+    """Those that were kept; of a run that kept none, those of its checkpoints."""
+    if recipe(config.recipe).cost_stream != "memory":
+        raise UsageError(f"run: {run} was made by {config.recipe}, which has no memory; name a run of a mice recipe.")
+    for folder in (FOLDER, "checkpoints"):
+        files = Checkpoints(run / folder)
+        if files.iterations():
+            return [_load(files.path(done), done) for done in files.iterations()]
+    raise UsageError(f"run: {run} has kept no memory yet; train for longer first.")
+
+
+def _load(path: Path, done: int) -> Kept:
+    arrays = load_arrays(path)
+    memory = FlashbulbMemory(*(arrays[f"memory/{name}"] for name in FlashbulbMemory._fields))
+    normaliser = Normaliser(*(arrays[f"normaliser/{name}"] for name in Normaliser._fields))
+    danger = {name.removeprefix("env/"): array[:1] for name, array in arrays.items() if name.startswith("env/")}
+    return Kept(done, memory, normaliser.affine(), danger)
