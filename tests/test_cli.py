@@ -1,5 +1,6 @@
 """The command line as a user meets it: help at once, mistakes in one sentence, exit codes."""
 
+import os
 import subprocess
 import sys
 import time
@@ -9,9 +10,10 @@ import pytest
 TRAIN = ["train", "cpo", "HazardField-v0"]
 
 
-def flashbulb(*arguments, cwd=None):
+def flashbulb(*arguments, cwd=None, **environment):
     command = [sys.executable, "-m", "flashbulb", *arguments]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd)
+    env = os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, env=env)
 
 
 def test_help_names_the_verbs_and_imports_nothing_heavy():
@@ -57,6 +59,12 @@ def test_bad_input_is_one_sentence_and_exit_code_2(arguments, says, tmp_path):
     for part in says:
         assert part in done.stderr
     assert list(tmp_path.iterdir()) == [], "a refused run leaves nothing behind"
+
+
+def test_the_sentence_survives_a_terminal_without_unicode():
+    done = flashbulb(*TRAIN, "--cost-limt", "3", PYTHONIOENCODING="ascii")
+    assert done.returncode == 2
+    assert done.stderr == "flashbulb: Unrecognized options: --cost-limt, 3; perhaps you meant --cost-limit.\n"
 
 
 def test_lists_of_recipes_and_tasks():
