@@ -2,9 +2,11 @@
 
 import pytest
 
+from flashbulb.cli import run
 from flashbulb.cmdp import check as checking
 from flashbulb.cmdp.check import check
 from flashbulb.cmdp.registry import single
+from flashbulb.errors import UsageError
 
 WORLDS = "tests.cmdp.foreign_worlds"
 
@@ -91,3 +93,17 @@ def test_a_costless_environment_gets_a_note(monkeypatch):
 
 def test_a_name_that_leads_nowhere_is_a_problem():
     assert "cannot be imported" in check("no_such_module:make").problems[0]
+
+
+def test_on_the_command_line(capsys):
+
+    assert run(["check", f"{WORLDS}:make_six"]) == 0
+    assert f"is ready to train: flashbulb train mice-cpo {WORLDS}:make_six" in capsys.readouterr().out
+    assert run(["check", f"{WORLDS}:broken_negative"]) == 1
+    lines = capsys.readouterr().out.splitlines()
+    assert lines[-2].endswith("is not ready to train:")
+    assert lines[-1].startswith("  1. A cost is negative")
+    with pytest.raises(UsageError, match="SafetyPointGoal1-v0"):
+        run(["check", "SafetyPointGaol1-v0"])
+    with pytest.raises(UsageError, match="steps: 0"):
+        run(["check", "HazardField-v0", "--steps", "0"])
