@@ -113,8 +113,7 @@ def measure(config: Config, iterations: int) -> Timers:
         batch, flight = sample_batch(env, policy, params, normalise, noise, state.flight)
         memory, intrinsic, _ = recall(state.memory, lesson_of(batch, n, state.learner, policy, normalise, config))
         beta, means = stream.beta(state.balance), episode_means(batch, flight, env.max_episode_steps)
-        transitions: Any = batch[:-1]
-        sample = Sample(*transitions, intrinsic)
+        sample = Sample(*(*batch[:-1], intrinsic))
         excess = means.cost - config.cost_limit
         learner, bias = update(state.learner, sample, normalise, beta, excess, jax.random.key(n))
         balance = stream.correct(state.balance, np.asarray(bias), intrinsic)
