@@ -62,6 +62,23 @@ class Buttons(SixTuple):
         return super().step(np.array([action - 6.0, 0.5]))
 
 
+class Crooked(SixTuple):
+    """Many actions, with bounds whose centre and half width do not add up to them in single precision."""
+
+    def __init__(self):
+        super().__init__()
+        rng = np.random.default_rng(0)
+        low = rng.uniform(-3, 1, 60).astype(np.float32)
+        self.action_space = spaces.Box(low, low + rng.uniform(0.1, 5, 60).astype(np.float32))
+
+    def step(self, action):
+        return super().step(action[:2])
+
+
+def make_crooked():
+    return Crooked()
+
+
 def make_walk():
     return TimeLimit(Walk(), 30)
 

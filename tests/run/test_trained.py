@@ -21,6 +21,7 @@ TASKS = {
     "uneven": ("mice-pid", f"{WORLDS}:make_walk"),
     "discrete": ("cpo", f"{WORLDS}:make_buttons"),
     "unbounded": ("ppo", f"{WORLDS}:broken_infinite_bounds"),
+    "crooked": ("cpo", f"{WORLDS}:make_crooked"),
     "budget": ("simmer-pid", f"{WORLDS}:make_six"),
     "double": ("cpo", "SafetyHopperVelocity-v1"),
 }
