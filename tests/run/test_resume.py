@@ -185,10 +185,8 @@ def test_tensorboard_goes_on_where_the_checkpoint_was(finished, tmp_path):
 
 
 def costs_by_step(path):
-    found = {}
-    for event in tfrecords(path.read_bytes()):
-        found |= {event.step: value.simple_value for value in event.summary.value if value.tag == "cost"}
-    return found
+    events = list(tfrecords(path.read_bytes()))
+    return {event.step: v.simple_value for event in events for v in event.summary.value if v.tag == "cost"}
 
 
 def test_newest_few_and_best_feasible_are_kept(tmp_path):

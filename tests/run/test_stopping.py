@@ -21,10 +21,10 @@ from flashbulb.run.train import resume, train
 from tests.run.killing import TINY, assert_identical, command, rows
 
 WALK = "tests.cmdp.foreign_worlds:make_walk"
-OPTIONS = (
-    "--num-envs 2 --steps-per-iteration 100 --checkpoint-every 7 --policy.hidden 4 --critic.hidden 4 --critic.passes 1"
-    " --cost-limit 1 --vectorise serial"
-).split()
+OPTIONS = [
+    *("--num-envs", "2", "--steps-per-iteration", "100", "--checkpoint-every", "7", "--vectorise", "serial"),
+    *("--policy.hidden", "4", "--critic.hidden", "4", "--critic.passes", "1", "--cost-limit", "1"),
+]
 
 
 def cli_run(directory, steps, env=WALK):
@@ -67,12 +67,12 @@ def test_a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on(number, c
 
 def test_the_second_signal_stops_at_once_and_handlers_are_put_back():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
-    with pytest.raises(KeyboardInterrupt), wish_to_stop() as wish:
+    with wish_to_stop() as wish:
         assert wish.signal is None
         os.kill(os.getpid(), signal.SIGINT)
         assert wish.signal == signal.SIGINT
-        os.kill(os.getpid(), signal.SIGINT)
-        time.sleep(5)
+        with pytest.raises(KeyboardInterrupt):
+            os.kill(os.getpid(), signal.SIGINT)
     assert (signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)) == before
 
 
