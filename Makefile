@@ -10,10 +10,10 @@ train: $(READY)  ## a short MICE-CPO run that ends with a readable result and a 
 	$(BIN)/flashbulb train mice-cpo SafetyPointGoal1-v0 --seed 0 --steps 1e6 --cost-limit 25
 
 test: lint  ## everything that must hold before a change lands (a few minutes on two cores)
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n 2
 
 test-all: lint  ## the same with the slow tests
-	$(BIN)/python -m pytest -m ""
+	$(BIN)/python -m pytest -n 2 -m ""
 
 lint: $(READY)
 	$(BIN)/ruff check .
