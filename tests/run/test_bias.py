@@ -8,6 +8,7 @@ from rich.console import Console
 from scipy.stats import norm
 
 from flashbulb.cli import run as command
+from flashbulb.cmdp import make
 from flashbulb.errors import UsageError
 from flashbulb.learn.critics import Critics
 from flashbulb.learn.networks import Layer
@@ -82,6 +83,21 @@ def test_the_same_again_for_the_same_seed_and_progress_only():
     ]
     assert results[0] == results[1]
     assert results[0] != results[2] != results[3]
+
+
+def test_an_environment_without_clock_or_generator_of_ours():
+    """Snapshots by replay, with histories of unequal length; its time limit bootstraps with V_C."""
+    env = make("tests.cmdp.foreign_worlds:make_walk", 6, 0, vectorise="serial")
+    try:
+        params = GaussianParams([Layer(np.zeros((3, 2), np.float32), np.zeros(2, np.float32))], np.zeros(2))
+        critics = Critics([Layer(np.zeros((2, 3, 1), np.float32), np.full((2, 1), 3.0, np.float32))], ())
+        walker = Agent(Gaussian(env.single_action_space), params, critics, Normaliser.empty(3).affine(), 0.8)
+        found = measure_bias(walker, env, 0, 0, states=6, rollouts=2)
+    finally:
+        env.close()
+    assert found.all.estimate == pytest.approx(3.0)
+    assert 0 <= found.all.truth <= 5  # a cost of 1 for ever
+    assert found.all.states == 3
 
 
 def test_risky_looks_ten_steps_ahead_within_the_episode():

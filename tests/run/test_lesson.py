@@ -2,13 +2,18 @@
 
 import numpy as np
 import pytest
+from gymnasium import spaces
 from rich.console import Console
 
 from flashbulb.cmdp import make
 from flashbulb.errors import UsageError
+from flashbulb.learn.policy import Categorical, Gaussian
+from flashbulb.normaliser import Affine
 from flashbulb.recipes import configure
 from flashbulb.run.csv_log import read_csv
+from flashbulb.run.lesson import likelihood
 from flashbulb.run.train import train
+from tests.learn.evidence import example, log_density
 
 SMALL = {
     "steps": 2_000,
@@ -59,3 +64,16 @@ def test_a_data_set_that_does_not_fit_is_refused_before_the_run_begins(tmp_path)
 def test_a_lower_threshold_remembers_more_and_none_of_it_by_cost_alone(tmp_path):
     sizes = [run(tmp_path, criterion="return", threshold=t)["memory_size"][0] for t in (0.5, 5.0, 1e6)]
     assert sizes[0] > sizes[1] > sizes[2] == 0
+
+
+def test_the_likelihood_is_that_of_the_environments_actions():
+    """Bounds of [-3, 1]: the policy's own action is (a + 1) / 2."""
+    params, evidence = example()
+    policy = Gaussian(spaces.Box(-3.0, 1.0, (2,), np.float32))
+    normalise = Affine(np.float32(0.5), np.float32(2.0))
+    inside = np.clip(evidence.actions, -1, 1)
+    found = likelihood(policy, params, normalise)(evidence.observations / 2 + 0.5, policy.to_env(inside))
+    np.testing.assert_allclose(found, log_density(params, evidence.observations, inside), rtol=1e-3, atol=1e-4)
+    np.testing.assert_allclose(policy.from_env(policy.to_env(inside)), inside, atol=1e-6)
+    buttons = Categorical(spaces.Discrete(4, start=7))
+    assert buttons.from_env(buttons.to_env(np.arange(4))).tolist() == [0, 1, 2, 3]
