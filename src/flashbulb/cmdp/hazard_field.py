@@ -284,9 +284,7 @@ class HazardField:
     def _check(self, field: str, given: dict[str, np.ndarray], names: tuple[str, ...], rows: int) -> None:
         """Refuse before anything is written, so that a refusal leaves the batch as it was."""
         if sorted(given) != sorted(names):
-            raise UsageError(
-                f"{field}: entries {sorted(given)} are not allowed; they must be {sorted(names)}."
-            )
+            raise UsageError(f"{field}: entries {sorted(given)} are not allowed; they must be {sorted(names)}.")
         for name in names:
             base, shape = MEMBER[name].base, (rows, *MEMBER[name].shape)
             value = np.asarray(given[name])

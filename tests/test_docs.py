@@ -1,0 +1,131 @@
+"""Every command and every example of README and docs is run, made small; every link and option exists."""
+
+import re
+import shlex
+import sys
+from pathlib import Path
+
+import pytest
+
+from flashbulb.cli import run
+from flashbulb.options import parse_train
+
+ROOT = Path(__file__).parent.parent
+PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
+SMALL = ["--steps", "400", "--num-envs", "2", "--steps-per-iteration", "200", "--critic.passes", "1"]
+SMALL += ["--policy.hidden", "4", "--critic.hidden", "4"]
+OWN_ENVIRONMENT = """
+import gymnasium, numpy as np
+
+class Env(gymnasium.Env):
+    observation_space = gymnasium.spaces.Box(-10, 10, (2,))
+    action_space = gymnasium.spaces.Box(-1, 1, (1,))
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t, self.x = 0, self.np_random.uniform(-1, 1, 2).astype(np.float32)
+        return self.x, {}
+    def step(self, action):
+        self.t += 1
+        self.x = np.clip(self.x + 0.1 * action[0], -10, 10).astype(np.float32)
+        return self.x, float(self.x[0]), False, self.t >= 50, {"cost": float(self.x[0] > 1)}
+
+def make_env():
+    return Env()
+"""
+
+
+def blocks(page: Path) -> list[str]:
+    """Lines of the page's indented code."""
+    return [line[4:] for line in page.read_text().splitlines() if line.startswith("    ")]
+
+
+def commands() -> list[str]:
+    found = [line for page in PAGES for line in blocks(page) if line.startswith("flashbulb ")]
+    # A trailing comment says what a command is for; brackets show what may be left out.
+    return sorted({re.sub(r"\s+#.*|\s*\[.*?\]", "", line).strip() for line in found})
+
+
+@pytest.fixture(scope="module")
+def desk(tmp_path_factory):
+    """A directory with a small run in it and a package of the user's own."""
+    here = tmp_path_factory.mktemp("desk")
+    package = here / "my_package"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    (package / "my_module.py").write_text(OWN_ENVIRONMENT)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(here)
+        assert run(["train", "mice-cpo", "SafetyPointGoal1-v0", *SMALL, "--name", "NAME"]) == 0
+    for other in ("A", "B"):
+        (here / "runs" / other).symlink_to(here / "runs" / "NAME")
+    return here
+
+
+@pytest.mark.parametrize("command", [c for c in commands() if c != "flashbulb theory"])  # tests/theory runs it
+def test_command(command, desk, monkeypatch, capsys):
+    monkeypatch.chdir(desk)
+    monkeypatch.syspath_prepend(str(desk))
+    monkeypatch.setenv("PYTHONPATH", str(desk))
+    words = shlex.split(command)[1:]
+    words = ["runs/NAME" if word == "RUN" else word for word in words]
+    if words[0] == "train" and "--help" not in words:
+        words = words[: words.index("--steps")] + SMALL
+    if words[0] == "evaluate":
+        words[words.index("--episodes") + 1] = "2"
+    if words[0] == "bias":
+        words += ["--states", "4", "--rollouts", "2"]
+    if "--help" in words:
+        with pytest.raises(SystemExit) as stop:
+            run(words)
+        assert not stop.value.code
+    else:
+        assert run(words) == 0
+    assert capsys.readouterr().out.strip()
+
+
+def test_python_examples(desk, monkeypatch, capsys):
+    import flashbulb
+
+    small = {"steps": 400, "num_envs": 2, "steps_per_iteration": 200, "critic": {"passes": 1, "hidden": (4,)}}
+    real = flashbulb.train
+    monkeypatch.chdir(desk)
+    monkeypatch.setattr(flashbulb, "train", lambda recipe, env, **settings: real(recipe, env, **(settings | small)))
+    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
+    assert examples
+    for example in examples:
+        exec(compile(example, "README.md", "exec"), {})
+    assert "runs" in capsys.readouterr().out
+
+
+def test_options_named_in_the_docs_exist(capsys):
+    with pytest.raises(SystemExit):
+        parse_train(["mice-cpo", "TASK", "--help"])
+    known = set(re.findall(r"--[a-z][a-z0-9.-]*", capsys.readouterr().out))
+    elsewhere = {"--episodes", "--to", "--json", "--video", "--states", "--rollouts", "--checkpoint", "--help"}
+    elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations"}
+    for page in PAGES:
+        for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9.-]*[a-z0-9]", page.read_text()):
+            assert option in known | elsewhere, f"{page.name}: {option}"
+
+
+def test_links_lead_somewhere():
+    for page in [*PAGES, ROOT / "CONTRIBUTING.md"]:
+        for target in re.findall(r"\]\((?!https?:)([^)#]+)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"
+
+
+def test_recipes_of_the_readme_are_those_of_the_table():
+    from flashbulb.recipes import RECIPES, recipe
+
+    section = (ROOT / "README.md").read_text().split("## Recipes")[1].split("##")[0]
+    named = set(re.findall(r"`([a-z0-9-]+)`", section)) - {"flashbulb"}
+    assert set(RECIPES) <= named
+    for name in named:
+        recipe(name)
+
+
+def test_make_runs_what_the_readme_says():
+    makefile = (ROOT / "Makefile").read_text()
+    assert "train mice-cpo SafetyPointGoal1-v0" in makefile
+    assert "make test" in (ROOT / ".ci" / "run").read_text()
+    assert sys.version_info >= (3, 11)
