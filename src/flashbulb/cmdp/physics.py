@@ -37,8 +37,8 @@ class Physics:
         # A pool of one would only add a hand-over: with nthread=0 the calling thread does the work itself.
         self._pool = Rollout(nthread=self.threads if self.threads > 1 else 0)
         self._scratch = [mujoco.MjData(model) for _ in range(self.threads)]
-        # Two portions per thread: fewer hand-overs than MuJoCo's ten, and still something to balance with.
-        self._portion = -(-num_envs // (2 * self.threads))
+        # One portion per thread: each hand-over costs more than uneven portions do.
+        self._portion = -(-num_envs // self.threads)
         self._models = [model] * num_envs
         self._controls = np.zeros((num_envs, substeps, model.nu))
         self._states = np.zeros((num_envs, substeps, nstate))
