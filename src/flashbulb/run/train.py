@@ -8,6 +8,7 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
 import numpy as np
@@ -16,7 +17,7 @@ from rich.console import Console
 from flashbulb.cmdp import CMDP
 from flashbulb.config import Config
 from flashbulb.errors import Interrupted, RunError
-from flashbulb.learn.learner import Episodes, LearnerState, Sample, make_update
+from flashbulb.learn.learner import Episodes, Sample, make_update
 from flashbulb.learn.policy import Policy, policy_for
 from flashbulb.memory import CostStream, stream_for
 from flashbulb.recipes import recipe as recipe_named
@@ -103,10 +104,10 @@ def _learn(
         progress_for(console, config.iterations, state.done, config.cost_limit) as progress,
         wish_to_stop() as wish,
     ):
+        begun = time.perf_counter()
         for n in range(state.done, config.iterations):
             with _named(n, directory):
                 measured = gauge.read(state)
-                begun = time.perf_counter()
                 noise_key, update_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), n))
                 noise = np.asarray(policy.noise(noise_key, (config.horizon, config.num_envs)))
                 normalise = state.normaliser.affine()
@@ -127,7 +128,7 @@ def _learn(
                     np.float32(n / config.iterations),
                     update_key,
                 )
-                refuse_not_finite(learner)
+                refuse_not_finite(learner.policy)
                 balance = stream.correct(state.balance, np.asarray(bias), intrinsic)  # beta_{n+1}
                 announce_budget(env, learner.schedule)
 
@@ -135,12 +136,13 @@ def _learn(
                 normaliser = state.normaliser.absorb(batch.observations)
                 state = RunState(learner, normaliser, memory, balance, flight, state.env, totals)
                 row = metrics_row(n, batch, means, totals, report | recalled | measured, beta, intrinsic, memory)
-                seconds = time.perf_counter() - begun
+                seconds, begun = time.perf_counter() - begun, time.perf_counter()
                 recorder.record(row, batch, seconds)
                 if n + 1 in memory_times:
                     with writing(directory):
                         keep_memory(directory.path, state, before, batch)
                 if wish.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
+                    refuse_not_finite(learner)
                     state = state._replace(env=env.get_state())
                     recorder.checkpoint(state)
                 progress.show(row, batch.costs.size / seconds)
@@ -190,7 +192,7 @@ def _named(n: int, directory: RunDirectory) -> Iterator[None]:
         raise RunError(f"{directory.path} stopped in iteration {n}: {error}") from error
 
 
-def refuse_not_finite(learner: LearnerState) -> None:
-    """Stop before anything that is not a number is saved as if it were a policy."""
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner)):
+def refuse_not_finite(parameters: Any) -> None:
+    """Stop before anything that is not a number acts, or is saved. (To ask is to wait until it is computed.)"""
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(parameters)):
         raise RunError("the update made parameters that are not finite.")
