@@ -45,13 +45,6 @@ class Update(NamedTuple):
     report: Report
 
 
-class Lessons(NamedTuple):
-    """What the critics learn."""
-
-    observations: jax.Array  # normalised
-    targets: jax.Array  # (critic, state)
-
-
 UpdateFunction = Callable[[LearnerState, Sample, Affine, Array, Episodes, Array, jax.Array], Update]
 
 
@@ -74,22 +67,15 @@ def first_budget(recipe: Recipe, config: Config) -> float:
 
 
 def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunction:
-    """Lines 5 to 12 of Algorithm 1.
+    """Lines 5 to 12 of Algorithm 1 as one compiled function.
 
     Its arguments: the learner's state, the sample, the frozen normaliser, beta, the episodes' means, the share of
-    the run that is done, and a random key. Two compiled functions, because only the policy is needed to sample on:
-    JAX returns at once, and the critics are still being fitted while the next batch is collected.
+    the run that is done, and a random key.
     """
     step_actor = actor_step_for(policy, recipe, config)
 
     @jax.jit
-    def fit_critics(critics: Critics, lessons: Lessons, progress: jax.Array, key: jax.Array) -> Critics:
-        rate = config.critic.learning_rate * (1 - progress)
-        fitted, _ = fit(critics, lessons.observations, lessons.targets, key, rate, config.critic)
-        return fitted
-
-    @jax.jit
-    def improve(
+    def update(
         state: LearnerState,
         sample: Sample,
         normalise: Affine,
@@ -97,7 +83,7 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
         episodes: Episodes,
         progress: jax.Array,
         key: jax.Array,
-    ) -> tuple[Update, Lessons]:
+    ) -> Update:
         rewards, schedule, scheduled = _budget(state, sample, episodes, recipe, config)
         seen = estimate(state.critics, sample, rewards, beta, normalise, config)
 
@@ -120,6 +106,8 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
             jax.random.fold_in(key, 1),
         )
         targets = jnp.stack([_flat(seen.a_r + seen.v_r)] + [_flat(seen.a_c + seen.v_c)] * recipe.cost_critics)
+        critic_rate = config.critic.learning_rate * (1 - progress)
+        critics, losses = fit(state.critics, observations, targets, key, critic_rate, config.critic)
 
         measured = {
             "constraint": excess,
@@ -127,26 +115,12 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
             "cost_bias": seen.cost_bias.mean(),
             "cost_bias_unsafe": where_unsafe(seen.cost_bias, sample.costs),
             "cost_value": seen.v_c.mean(),
-            "reward_loss": (seen.a_r**2).mean(),  # of values that have not seen this batch
-            "cost_loss": (seen.a_c**2).mean(),
+            "reward_loss": losses[0],
+            "cost_loss": losses[1:].mean(),
             "entropy": policy.entropy(policy.outputs(actor.params, observations)).mean(),
         }
-        after = LearnerState(actor.params, state.critics, actor.optimiser, multiplier, schedule)
-        update = Update(after, seen.balance_bias, stepped | priced | scheduled | measured)
-        return update, Lessons(observations, targets)
-
-    def update(
-        state: LearnerState,
-        sample: Sample,
-        normalise: Affine,
-        beta: Array,
-        episodes: Episodes,
-        progress: Array,
-        key: jax.Array,
-    ) -> Update:
-        improved, lessons = improve(state, sample, normalise, beta, episodes, progress, key)
-        critics = fit_critics(state.critics, lessons, progress, key)
-        return improved._replace(state=improved.state._replace(critics=critics))
+        after = LearnerState(actor.params, critics, actor.optimiser, multiplier, schedule)
+        return Update(after, seen.balance_bias, stepped | priced | scheduled | measured)
 
     return update
 

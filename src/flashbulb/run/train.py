@@ -8,7 +8,6 @@ import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import jax
 import numpy as np
@@ -17,7 +16,7 @@ from rich.console import Console
 from flashbulb.cmdp import CMDP
 from flashbulb.config import Config
 from flashbulb.errors import Interrupted, RunError
-from flashbulb.learn.learner import Episodes, Sample, make_update
+from flashbulb.learn.learner import Episodes, LearnerState, Sample, make_update
 from flashbulb.learn.policy import Policy, policy_for
 from flashbulb.memory import CostStream, stream_for
 from flashbulb.recipes import recipe as recipe_named
@@ -128,7 +127,7 @@ def _learn(
                     np.float32(n / config.iterations),
                     update_key,
                 )
-                refuse_not_finite(learner.policy)
+                refuse_not_finite(learner)
                 balance = stream.correct(state.balance, np.asarray(bias), intrinsic)  # beta_{n+1}
                 announce_budget(env, learner.schedule)
 
@@ -142,7 +141,6 @@ def _learn(
                     with writing(directory):
                         keep_memory(directory.path, state, before, batch)
                 if wish.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
-                    refuse_not_finite(learner)
                     state = state._replace(env=env.get_state())
                     recorder.checkpoint(state)
                 progress.show(row, batch.costs.size / seconds)
@@ -192,7 +190,7 @@ def _named(n: int, directory: RunDirectory) -> Iterator[None]:
         raise RunError(f"{directory.path} stopped in iteration {n}: {error}") from error
 
 
-def refuse_not_finite(parameters: Any) -> None:
-    """Stop before anything that is not a number acts, or is saved. (To ask is to wait until it is computed.)"""
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(parameters)):
+def refuse_not_finite(learner: LearnerState) -> None:
+    """Stop before anything that is not a number is saved as if it were a policy."""
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner)):
         raise RunError("the update made parameters that are not finite.")
