@@ -56,8 +56,8 @@ class TrustRegionConfig:
     damping: float = 0.1
     """Added to the diagonal of H."""
     fisher_states: int = 5_000
-    """States that H is averaged over, a fixed random subset of the batch (0: all). A quarter of the states
-    gives the same steps at a quarter of the time; the line search measures KL on all of them."""
+    """States that H is averaged over, a fixed random subset of the batch (0: all). A quarter of the states gives
+    nearly the same step at a third of the time; the line search measures KL on all of them."""
     search_steps: int = 20
     """Shortenings that the line search tries before it gives up and changes nothing."""
     search_decay: float = 0.8

@@ -3,6 +3,7 @@
 from functools import partial
 
 import jax
+import jax.flatten_util
 import jax.numpy as jnp
 import numpy as np
 import pytest
@@ -158,3 +159,26 @@ def test_a_step_keeps_its_promises(real_step, c, case):
     else:
         assert float((ratio * reward).mean()) > 0
         assert change <= max(-c, 0)
+
+
+def test_a_quarter_of_the_states_gives_nearly_the_same_step():
+    """H over a subset: the step keeps its direction, and its KL over all states is that of the full H's step."""
+    policy = policy_for(spaces.Box(-np.inf, np.inf, (6,)), spaces.Box(-1, 1, (2,)))
+    params = policy.init(jax.random.key(0), 6, PolicyConfig(hidden=(16, 16)))
+    params = jax.tree.map(lambda x: x + 0.1 * jax.random.normal(jax.random.key(9), x.shape), params)
+    observations = jax.random.normal(jax.random.key(1), (8_000, 6))
+    noise = np.asarray(policy.noise(jax.random.key(2), (8_000,)))
+    actions = jnp.asarray(policy.act(jax.tree.map(np.asarray, params), np.asarray(observations), noise))
+    reward = actions[:, 0] * observations[:, 0] + actions[:, 1]
+    old, flat = policy.outputs(params, observations), jax.flatten_util.ravel_pytree
+    steps, kls = [], []
+    for fisher_states in (0, 2_000):
+        config = TrustRegionConfig(kl=DELTA, fisher_states=fisher_states)
+        arguments = (observations, actions, reward, jnp.zeros(8_000), jnp.float32(-1), config)
+        new, report = cpo_step(policy, params, *arguments)
+        steps.append(np.asarray(flat(new)[0] - flat(params)[0]) / float(report["step_fraction"]))
+        full = jax.tree.map(lambda old_, new_, f=report["step_fraction"]: old_ + (new_ - old_) / f, params, new)
+        kls.append(float(policy.kl(policy.outputs(full, observations), old).mean()))
+    cosine = steps[0] @ steps[1] / np.linalg.norm(steps[0]) / np.linalg.norm(steps[1])
+    assert cosine > 0.98
+    assert kls[1] == pytest.approx(kls[0], rel=0.1)
