@@ -65,6 +65,15 @@ def test_a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on(number, c
     assert_identical(untouched, run, 200)
 
 
+@pytest.fixture
+def listening():
+    """Python's own handler of Ctrl-C: a shell that starts us in the background has it ignored."""
+    inherited = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, inherited)
+
+
+@pytest.mark.usefixtures("listening")
 def test_the_second_signal_stops_at_once_and_handlers_are_put_back():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with wish_to_stop() as wish:
