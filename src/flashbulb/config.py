@@ -68,7 +68,7 @@ class TrustRegionConfig:
     scale: Literal["episode", "step"] = "step"
     """Constraint value c in CPO's linear model: the excess of an episode divided by its length, which is consistent
     with b (safety-starter-agents), or the excess itself (OmniSafe, the authors' code). With the latter CPO is all or
-    nothing; it fails to learn on some seeds of a corridor with a known solution, and violates more on PointGoal1."""
+    nothing, and failed to learn on one of three seeds of a corridor with a known solution (tests/learn/corridor.py)."""
 
 
 @dataclass(frozen=True)
@@ -111,7 +111,7 @@ class BalanceConfig:
     initial: float = 5.0
     """beta_0 (the authors' intrinsic factor)."""
     rate: float = 0.005
-    """alpha, the step by which the measured bias corrects beta. At ten times this beta is gone within a few
+    """alpha, the step by which the measured bias corrects beta. At ten times this beta was 0 after fifteen
     iterations, because a critic that learned from beta c^I overestimates by construction (docs/method.md)."""
     discount: float = 0.99
     """gamma of gamma^n, per iteration."""
