@@ -50,12 +50,17 @@ def read_run(path: Path) -> Listed:
 
 def read_metrics(path: Path) -> dict[str, np.ndarray]:
     """Columns of the run's metrics; none where there is no iteration yet."""
+    return read_columns(path / "metrics.csv")
+
+
+def read_columns(path: Path) -> dict[str, np.ndarray]:
+    """Columns of a CSV file of a run; none where there is no such file."""
     try:
-        return read_csv(path / "metrics.csv")
+        return read_csv(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError) as error:  # a row that is just being written, or damage
-        raise UsageError(f"run: {path / 'metrics.csv'} cannot be read ({error}).") from None
+    except (OSError, ValueError, TypeError) as error:  # damage
+        raise UsageError(f"run: {path} cannot be read ({error}).") from None
 
 
 def status(path: Path, config: Config, iterations: int) -> str:
