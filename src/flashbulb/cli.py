@@ -25,6 +25,7 @@ Flashbulb: safe reinforcement learning that stays under its cost limit while it 
   flashbulb memory RUN [-o FILE]          the intrinsic cost over the arena, at several times of the run
   flashbulb export RUN --to onnx          the policy as a file for other programs
   flashbulb check MODULE:FUNCTION         whether an environment of your own is ready to train, and if not, why
+  flashbulb study [NAME] [options]        the paper's experiments, each as one command; --status, --scale
   flashbulb recipes                       what can be trained
   flashbulb envs                          what it can be trained on
   flashbulb theory [FIGURE.png]           check every statement of the paper on small CMDPs with exact solutions
@@ -130,7 +131,10 @@ def _no_more(verb: str, arguments: list[str]) -> None:
 
 VERBS = {
     "train": train,
-    **{verb: in_module(verb) for verb in ("resume", "runs", "plot", "evaluate", "bias", "memory", "export", "check")},
+    **{
+        verb: in_module(verb)
+        for verb in ("resume", "runs", "plot", "evaluate", "bias", "memory", "export", "check", "study")
+    },
     "recipes": recipes,
     "envs": envs,
     "theory": theory,

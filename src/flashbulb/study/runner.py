@@ -1,0 +1,99 @@
+"""Runs a study's jobs on whatever can run them: in order, each from where it was, whatever becomes of the others."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter, deque
+from typing import Protocol
+
+from rich.console import Console
+
+from flashbulb.errors import Interrupted, UsageError
+from flashbulb.run.directory import RunDirectory
+from flashbulb.run.interrupt import Wish, wish_to_stop
+from flashbulb.study.board import Board
+from flashbulb.study.plan import Job, Plan
+from flashbulb.study.process import Ending
+from flashbulb.study.status import Line
+
+TRIES = 3  # of a job that something kills without its getting any further
+PAUSE = 0.1  # seconds between looks
+
+
+class Workers(Protocol):
+    """Those who run jobs: processes of this machine, or tasks on a cluster."""
+
+    count: int
+
+    def free(self) -> bool: ...
+
+    def start(self, job: Job) -> None: ...
+
+    def ended(self) -> list[tuple[Job, Ending]]: ...
+
+    def stop(self) -> None:
+        """Ask all to stop where they can go on later; what they end with is still reported by `ended`."""
+
+    def close(self) -> None: ...
+
+
+def execute(plan: Plan, workers: Workers, console: Console, command: str) -> list[Line]:
+    """Until every job is finished or has failed. A signal stops all; `command` is how to go on."""
+    try:
+        with RunDirectory(plan.path).locked(), Board(plan, console, workers.count) as board:
+            waiting = deque(job for job in plan.jobs if board.lines[job.name].state != "finished")
+            try:
+                with wish_to_stop() as wish:
+                    _work(plan, waiting, workers, board, wish)
+            finally:
+                workers.close()
+    except UsageError as error:
+        if "in use by another process" in str(error):
+            raise UsageError(f"directory: {plan.path} is in use by another study; wait for it or stop it.") from None
+        raise
+    if wish.signal and any(line.state in ("interrupted", "waiting") for line in board.lines.values()):
+        finished = sum(line.state == "finished" for line in board.lines.values())
+        raise Interrupted(
+            f"stopped with {finished} of {len(plan.jobs)} runs finished; go on with: {command}", wish.code
+        )
+    return list(board.lines.values())
+
+
+def _work(plan: Plan, waiting: deque[Job], workers: Workers, board: Board, wish: Wish) -> None:
+    tries: Counter[str] = Counter()
+    reached: dict[str, int] = {}
+    stopping, working = False, set[str]()
+    while working or (waiting and not stopping):
+        if wish.signal and not stopping:
+            stopping = True
+            workers.stop()
+        while waiting and not stopping and workers.free() and (job := _startable(plan, waiting)):
+            plan.failure(job).unlink(missing_ok=True)
+            workers.start(job)
+            working.add(job.name)
+            board.begun(job)
+        for job, ending in workers.ended():
+            working.discard(job.name)
+            if ending.kind in ("killed", "stopped") and not stopping:  # by somebody else
+                done = board.lines[job.name].done
+                tries[job.name] = 1 if done > reached.get(job.name, -1) else tries[job.name] + 1
+                reached[job.name] = done
+                if tries[job.name] < TRIES:
+                    waiting.append(job)
+                    board.ended(job, f"{ending.reason}; will be resumed")
+                    continue
+                ending = ending._replace(kind="failed")
+            if ending.kind == "failed":
+                plan.failure(job).write_text(ending.reason + "\n")
+            board.ended(job, "finished" if ending.kind == "finished" else ending.reason)
+        board.refresh()
+        time.sleep(PAUSE)
+
+
+def _startable(plan: Plan, waiting: deque[Job]) -> Job | None:
+    """The first that no process of an earlier study is still finishing with."""
+    for job in waiting:
+        if not RunDirectory(plan.run(job)).is_locked():
+            waiting.remove(job)
+            return job
+    return None

@@ -1,0 +1,106 @@
+"""`flashbulb study`: the paper's experiments, each as one command."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import tyro
+
+from flashbulb.errors import UsageError
+from flashbulb.options import parse
+
+if TYPE_CHECKING:
+    from rich.console import Console
+
+    from flashbulb.study.plan import Plan
+
+
+@dataclass(frozen=True)
+class StudyOptions:
+    """Run a set of runs, then compute statistics, draw the paper's figure and write a table.
+
+    Asked for again, it goes on: finished runs are skipped, interrupted ones are resumed from their checkpoints.
+    Without a name it lists the studies.
+    """
+
+    name: Annotated[str | None, tyro.conf.Positional] = None
+    """Which study."""
+    scale: Literal["smoke", "short", "paper"] = "short"
+    """smoke: a few thousand steps, to see that it works; short: 1e6 steps, 3 seeds; paper: 1e7 steps, 6 seeds."""
+    status: bool = False
+    """Only say how far it is and how long it will take."""
+    directory: Path = Path("studies")
+    """Where studies are; this one is in NAME-SCALE below it."""
+    tasks: tuple[str, ...] = ()
+    """On these tasks only; they need not be the paper's (default: the study's)."""
+    recipes: tuple[str, ...] = ()
+    """With these recipes or labels only; they need not be the paper's (default: the study's)."""
+    seeds: tuple[int, ...] = ()
+    """With these seeds (default: the scale's)."""
+    steps: int | None = None
+    """Environment steps of each run (default: the scale's)."""
+    processes: int | None = None
+    """Runs at a time on this machine (default: one per core)."""
+
+
+def main(arguments: list[str]) -> int:
+    options = parse(StudyOptions, arguments, "flashbulb study")
+    _validate(options)
+    if options.name is None:
+        return _list()
+    from rich.console import Console
+
+    from flashbulb.study.local import Cores, usable_cores
+    from flashbulb.study.plan import EVERYTHING, Request, last_request, make_plan, settle
+
+    request = Request(options.tasks, options.recipes, options.seeds, options.steps)
+    if options.status and request == EVERYTHING:
+        request = last_request(options.name, options.scale, options.directory)
+    plan = make_plan(options.name, options.scale, options.directory, request)
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=240)  # a file or a pipe has no edge to wrap at
+    if options.status:
+        return _show(plan, options.processes or len(usable_cores()), console)
+    from flashbulb.study.runner import execute
+
+    command = f"flashbulb study {shlex.join(arguments)}"
+    plan = settle(plan, command)
+    lines = execute(plan, Cores(plan, options.processes), console, command)
+    failed = [line for line in lines if line.state != "finished"]
+    for line in failed:
+        console.print(f"{line.job.name} failed: {line.reason} ({plan.log(line.job)})", soft_wrap=True, highlight=False)
+    return 1 if failed else 0
+
+
+def _validate(options: StudyOptions) -> None:
+    for field, least in (("processes", 1), ("steps", 1)):
+        value = getattr(options, field)
+        if value is not None and value < least:
+            raise UsageError(f"{field}: {value} is not allowed; it must be a whole number of at least {least}.")
+    for seed in options.seeds:
+        if seed < 0:
+            raise UsageError(f"seeds: {seed} is not allowed; it must be a whole number of at least 0.")
+
+
+def _list() -> int:
+    from flashbulb.study.studies import STUDIES
+
+    for study in STUDIES.values():
+        print(f"{study.name:<18}{study.figure:<18}{study.summary}")
+    return 0
+
+
+def _show(plan: Plan, processes: int, console: Console) -> int:
+    from flashbulb.study.status import look, summary, table
+
+    lines = [look(plan, job) for job in plan.jobs]
+    console.print(table(lines, lines))
+    console.print(summary(lines, processes), highlight=False)
+    for line in lines:
+        if line.state == "failed":
+            console.print(f"{line.job.name} failed: {line.reason} ({plan.log(line.job)})", soft_wrap=True)
+    return 0
