@@ -63,7 +63,7 @@ def _performance(metrics: Columns, config: Config, done: int) -> dict[str, float
 def _safety(metrics: Columns, config: Config, done: int) -> dict[str, float]:
     cost, steps = _column(metrics, "cost", done), _column(metrics, "steps", done)
     paid = _column(metrics, "cost_rate", done) * steps  # all costs until then
-    found = {}
+    found: dict[str, float] = {}
     for suffix, first in (("", 0), ("_late", done // 2)):
         before = (paid[first - 1], steps[first - 1]) if first else (0.0, 0.0)
         found |= {

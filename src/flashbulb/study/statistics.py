@@ -62,7 +62,7 @@ def improvement(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> Int
     """P(X > Y) of a seed of ours and one of theirs on the same task, ties as half, averaged over the tasks."""
     samples = [*ours, *theirs]
     seeds = sum(map(len, samples))
-    if not all(map(len, samples)):
+    if not min(map(len, samples), default=0):
         return Interval(np.nan, np.nan, np.nan, seeds)
     return Interval(float(_mean_superiority(*samples)), *_ends(samples, _mean_superiority), seeds)
 

@@ -1,0 +1,104 @@
+"""Measures of one run by hand, and against what a real run says of itself."""
+
+import io
+
+import numpy as np
+import pytest
+from rich.console import Console
+
+from flashbulb.errors import UsageError
+from flashbulb.recipes import configure
+from flashbulb.run.train import train
+from flashbulb.study.measures import measures
+from tests.study.written_run import written_run
+
+NAN = float("nan")
+
+
+def test_measures_by_hand(tmp_path):
+    """Twenty iterations; limit 10; the cost alternates between 8 and 14 but for the last, which is 10."""
+    cost = [8.0, 14.0] * 9 + [8.0, 10.0]
+    found = measures(
+        written_run(
+            tmp_path,
+            "r",
+            {
+                "return": [float(n) for n in range(20)],
+                "cost": cost,
+                "cost_rate": [0.5] * 10 + [0.25] * 10,
+                "cost_bias_unsafe": [-3.0] * 18 + [-1.0, -5.0],
+                "critic_bias": [NAN, -8.0] + [NAN] * 10 + [-4.0] + [NAN] * 6 + [-2.0],
+                "true_cost_value": [NAN, 9.0] + [NAN] * 10 + [6.0] + [NAN] * 6 + [7.0],
+                "anticipation": [NAN] * 15 + [0.5, 0.6, 0.7, 0.8, 0.9],
+                "beta": [5.0 - 0.1 * n for n in range(20)],
+                "memory_size": [0] * 10 + [10, 30] * 5,
+                "intrinsic_return": [0.0] * 10 + [1.0, 2.0] * 5,
+            },
+            cost_limit=10.0,
+            iterations=40,
+            seconds=0.5,
+        )
+    )
+    assert found["return"] == 18.5, "the last two of twenty"
+    assert found["cost"] == 9.0
+    assert found["return_feasible"] == np.mean([10, 12, 14, 16, 18, 19]), "a cost at the limit keeps it"
+    assert found["return_first"] == 0
+    assert found["return_area"] == pytest.approx(9.5)
+    assert found["violation_rate"] == 9 / 20
+    assert found["violation_rate_late"] == 4 / 10
+    assert found["mean_excess"] == pytest.approx(9 * 4 / 20)
+    assert found["mean_excess_late"] == pytest.approx(4 * 4 / 10)
+    assert found["cost_rate"] == 0.25
+    assert found["cost_rate_late"] == pytest.approx((0.25 * 2000 - 0.5 * 1000) / 1000, abs=1e-12)
+    assert found["critic_bias"] == -3.0
+    assert found["true_cost_value"] == 6.5
+    assert np.isnan(found["critic_bias_risky"]), "not measured"
+    assert found["anticipation"] == pytest.approx(0.7)
+    assert found["beta"] == pytest.approx(3.1)
+    assert (found["memory_size"], found["intrinsic_return"]) == (20, 1.5)
+    assert (found["steps"], found["finished"]) == (2000, 0)
+    assert (found["seconds"], found["steps_per_second"]) == (10, 200)
+
+
+def test_an_iteration_without_a_cost_has_no_bias_at_unsafe_states(tmp_path):
+    """A hundred steps each; one cost in the first iteration, none in the second, three in the third."""
+    rates = {"cost_rate": [1 / 100, 1 / 200, 4 / 300], "cost_bias_unsafe": [-2.0, 0.0, -4.0]}
+    found = measures(written_run(tmp_path, "r", {"return": [1.0] * 3, "cost": [1.0] * 3, **rates}))
+    assert found["bias_unsafe"] == -3.0
+
+
+def test_a_run_that_never_keeps_its_limit_has_no_feasible_return(tmp_path):
+    found = measures(written_run(tmp_path, "r", {"return": [1.0] * 3, "cost": [30.0] * 3}))
+    assert np.isnan(found["return_feasible"])
+    assert (found["violation_rate"], found["mean_excess"], found["finished"]) == (1, 5, 1)
+
+
+def test_a_run_before_its_first_iteration_has_the_same_names(tmp_path):
+    nothing = measures(written_run(tmp_path, "fresh", {"return": []}, iterations=3))
+    something = measures(written_run(tmp_path, "begun", {"return": [1.0], "cost": [2.0]}, iterations=3))
+    assert list(nothing) == list(something)
+    assert (nothing["steps"], nothing["finished"]) == (0, 0)
+    assert np.isnan([nothing["return"], nothing["violation_rate"], nothing["cost_rate"], nothing["beta"]]).all()
+    assert (something["return"], something["cost"], something["return_area"]) == (1, 2, 1)
+
+
+def test_damage_is_one_sentence(tmp_path):
+    run = written_run(tmp_path, "r", {"return": [1.0], "cost": [2.0]}, seconds=1.0)
+    (run / "timing.csv").write_text("iteration,seconds\n0,long\n")
+    with pytest.raises(UsageError, match=r"timing\.csv cannot be read"):
+        measures(run)
+    with pytest.raises(UsageError, match="not the directory of a run"):
+        measures(tmp_path)
+
+
+def test_a_real_run_agrees_with_its_own_totals(tmp_path):
+    config = configure(
+        "mice-cpo", "HazardField-v0", steps=2400, num_envs=4, steps_per_iteration=400, cost_limit=3.0, runs_dir=tmp_path
+    )
+    result = train(config, Console(file=io.StringIO()))
+    found, last = measures(result.directory), result.summary
+    for name in ("violation_rate", "mean_excess", "cost_rate", "steps", "beta"):
+        assert found[name] == pytest.approx(last[name]), name
+    assert 0 < found["cost_rate_late"] < 1
+    assert found["finished"] == 1
+    assert found["seconds"] > 0
