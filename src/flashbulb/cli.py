@@ -23,6 +23,7 @@ Flashbulb: safe reinforcement learning that stays under its cost limit while it 
   flashbulb evaluate RUN [options]        return and cost on fresh seeds, with confidence intervals; --video, --json
   flashbulb bias RUN [options]            the cost critic against the true discounted cost, at visited states; --json
   flashbulb memory RUN [-o FILE]          the intrinsic cost over the arena, at several times of the run
+  flashbulb report RUN... [-o FILE]       one HTML page of studies or runs: curves, numbers, replays, the memory's map
   flashbulb export RUN --to onnx          the policy as a file for other programs
   flashbulb check MODULE:FUNCTION         whether an environment of your own is ready to train, and if not, why
   flashbulb study [NAME] [options]        the paper's experiments, each as one command; --status, --scale
@@ -133,7 +134,7 @@ VERBS = {
     "train": train,
     **{
         verb: in_module(verb)
-        for verb in ("resume", "runs", "plot", "evaluate", "bias", "memory", "export", "check", "study")
+        for verb in ("resume", "runs", "plot", "evaluate", "bias", "memory", "export", "check", "study", "report")
     },
     "recipes": recipes,
     "envs": envs,

@@ -60,12 +60,12 @@ def load_memories(run: Path, config: Config) -> list[Kept]:
     for folder in (FOLDER, "checkpoints"):
         files = Checkpoints(run / folder)
         if files.iterations():
-            return [_load(files.path(done), done) for done in files.iterations()]
+            return [kept_in(load_arrays(files.path(done)), done) for done in files.iterations()]
     raise UsageError(f"run: {run} has kept no memory yet; train for longer first.")
 
 
-def _load(path: Path, done: int) -> Kept:
-    arrays = load_arrays(path)
+def kept_in(arrays: dict[str, np.ndarray], done: int) -> Kept:
+    """What a checkpoint, or a file of this folder, has of it."""
     memory = FlashbulbMemory(*(arrays[f"memory/{name}"] for name in FlashbulbMemory._fields))
     normaliser = Normaliser(*(arrays[f"normaliser/{name}"] for name in Normaliser._fields))
     danger = {name.removeprefix("env/"): array[:1] for name, array in arrays.items() if name.startswith("env/")}

@@ -76,11 +76,11 @@ def _film(env: CMDP, policy: TrainedPolicy, deterministic: bool, shot: Shot) -> 
             since = 0.0
 
 
-def scene_of(task: Any, cost: float) -> Scene:
-    """The first member from above."""
+def scene_of(task: Any, cost: float, member: int = 0) -> Scene:
+    """A member from above."""
     if isinstance(task, Navigation):
-        return take_scene(task, 0, cost)
-    layout = {name: rows[0] for name, rows in task.layout().items()}
+        return take_scene(task, member, cost)
+    layout = {name: rows[0] for name, rows in task.layout(np.array([member])).items()}
     nothing = np.zeros((0, 3))
     return Scene(
         title=task.env_id,

@@ -1,0 +1,183 @@
+// An arena from above at one frame: what the agent fears there, what lies there, the way it came, the agent.
+
+const flashFrames = 12;
+
+/** Colours of the map, from nothing to the greatest intrinsic cost. */
+const heatColour = (share) => [
+  Math.round(255 - 75 * share), Math.round(190 - 165 * share ** 0.8), Math.round(70 - 35 * share),
+  Math.round(235 * share ** 1.2),
+];
+
+/** Lowest and highest intrinsic cost on any map of the episode: one scale for all of them. */
+const heatRange = (maps) => [
+  Math.min(...maps.map(({ heat }) => heat.low)), Math.max(...maps.map(({ heat }) => heat.low + 65535 * heat.step)),
+];
+
+const heatImage = (heat, [low, high]) => {
+  const [rows, columns] = heat.shape;
+  const image = el("canvas", { width: columns, height: rows });
+  const context = image.getContext("2d");
+  const pixels = context.createImageData(columns, rows);
+  unpack(heat).forEach((value, k) => pixels.data.set(heatColour((value - low) / (high - low || 1)), 4 * k));
+  context.putImageData(pixels, 0, 0);
+  return image;
+};
+
+const openArena = (film) => {
+  const range = film.maps.length ? heatRange(film.maps) : null;
+  return {
+    ...film,
+    agent: unpack(film.agent),
+    boxes: ["vases", "gremlins"].map((name) => ({
+      name, count: film[name].shape[1], frames: film[name].shape[0], rows: unpack(film[name]),
+    })),
+    range,
+    maps: film.maps.map((map) => ({ ...map, image: heatImage(map.heat, range) })),
+  };
+};
+
+const disc = (context, x, y, radius, colour, opacity, edge = 0) => {
+  context.beginPath();
+  context.arc(x, y, radius, 0, 2 * Math.PI);
+  context.fillStyle = context.strokeStyle = colour;
+  context.globalAlpha = opacity;
+  context.fill();
+  context.globalAlpha = 1;
+  if (edge) { context.lineWidth = edge; context.stroke(); }
+};
+
+const box = (context, [x, y, yaw], [dx, dy], [halfX, halfY], colour) => {
+  context.save();
+  context.translate(x, y);
+  context.rotate(yaw);
+  context.fillStyle = colour;
+  context.fillRect(dx - halfX, dy - halfY, 2 * halfX, 2 * halfY);
+  context.restore();
+};
+
+const drawFloor = (context, film, colour, pixel) => {
+  const half = film.half;
+  context.fillStyle = colour("floor");
+  context.fillRect(-half, -half, 2 * half, 2 * half);
+  context.strokeStyle = colour("floor-line");
+  context.lineWidth = pixel;
+  context.beginPath();
+  for (let k = Math.ceil(-half); k <= half; k += 1) {
+    context.moveTo(k, -half); context.lineTo(k, half);
+    context.moveTo(-half, k); context.lineTo(half, k);
+  }
+  context.stroke();
+  film.walls.forEach((limit, axis) => {
+    if (limit == null) return;
+    for (const side of [-1, 1]) {
+      context.save();
+      if (axis === 1) context.rotate(Math.PI / 2);
+      context.fillStyle = context.strokeStyle = colour("cost");
+      context.globalAlpha = 0.08;
+      context.fillRect(side * limit, -half, side * (half - limit), 2 * half);
+      context.globalAlpha = 1;
+      context.lineWidth = 2 * pixel;
+      context.setLineDash([6 * pixel, 4 * pixel]);
+      context.beginPath(); context.moveTo(side * limit, -half); context.lineTo(side * limit, half); context.stroke();
+      context.restore();
+    }
+  });
+};
+
+const drawThings = (context, film, frame, colour, pixel) => {
+  const size = data.sizes;
+  if (film.circle) disc(context, 0, 0, size.circle, colour("goal"), 0.08, 2 * pixel);
+  film.hazards.forEach(([x, y]) => disc(context, x, y, size.hazard, colour("hazard"), 0.28, 1.5 * pixel));
+  film.paths.forEach(([x, y]) => {
+    context.setLineDash([2 * pixel, 3 * pixel]);
+    disc(context, x, y, size.path, colour("gremlin"), 0, pixel);
+    context.setLineDash([]);
+  });
+  const awake = current(film.blind, frame) ? 0.3 : 0.9;
+  film.buttons.forEach(([x, y]) => disc(context, x, y, size.button, colour("button"), awake, pixel));
+  const goal = current(film.goals, frame);
+  if (goal) {
+    const radius = film.buttons.length ? 1.8 * size.button : size.goal;
+    disc(context, ...goal, radius, colour("goal"), 0.25, 2.5 * pixel);
+  }
+};
+
+const drawBoxes = (context, film, frame, colour) => film.boxes.forEach(({ name, count, frames, rows }) => {
+  const at = 3 * count * Math.min(frame, frames - 1);
+  for (let k = 0; k < count; k += 1) {
+    const pose = rows.subarray(at + 3 * k, at + 3 * k + 3);
+    box(context, pose, [0, 0], [data.sizes.box, data.sizes.box], colour(name.slice(0, -1)));
+  }
+});
+
+const drawTrail = (context, film, frame, colour, pixel) => {
+  const line = (first, opacity, width) => {
+    context.beginPath();
+    for (let t = Math.max(0, first); t <= frame; t += 1) context.lineTo(film.agent[3 * t], film.agent[3 * t + 1]);
+    context.globalAlpha = opacity;
+    context.lineWidth = width * pixel;
+    context.strokeStyle = colour("trail");
+    context.lineJoin = context.lineCap = "round";
+    context.stroke();
+  };
+  line(0, 0.3, 1.5);
+  line(frame - 60, 0.75, 2.2);
+  context.globalAlpha = 1;
+  context.strokeStyle = colour("cost");
+  context.lineWidth = 2 * pixel;
+  context.beginPath();
+  for (const [t] of film.costs) {
+    if (t > frame) break;
+    const [x, y, arm] = [film.agent[3 * t], film.agent[3 * t + 1], 4 * pixel];
+    context.moveTo(x - arm, y - arm); context.lineTo(x + arm, y + arm);
+    context.moveTo(x - arm, y + arm); context.lineTo(x + arm, y - arm);
+  }
+  context.stroke();
+};
+
+const drawRobot = (context, film, frame, colour, pixel) => {
+  const pose = film.agent.subarray(3 * frame, 3 * frame + 3);
+  const since = frame - (film.costs.findLast(([t]) => t <= frame)?.[0] ?? -Infinity);
+  if (since < flashFrames) {
+    disc(context, pose[0], pose[1], 0.16 + 0.02 * since, colour("cost"), 0.45 * (1 - since / flashFrames), 2 * pixel);
+  }
+  const [red, paper, ink] = [colour("robot"), colour("floor"), colour("trail")];
+  if (film.robot === "Point") {
+    box(context, pose, [0.1, 0], [0.05, 0.05], red);
+    disc(context, pose[0], pose[1], 0.1, red, 1);
+    box(context, pose, [0.1, 0], [0.018, 0.018], paper);
+    return;
+  }
+  for (const side of [-1, 1]) box(context, pose, [0.13 * side, 0.1], [0.025, 0.05], ink);
+  box(context, pose, [0, 0], [0.1, 0.1], red);
+  box(context, pose, [0, 0.14], [0.1, 0.02], red);
+  box(context, pose, [0, -0.14], [0.05, 0.035], red);
+  box(context, pose, [0, -0.05], [0.02, 0.05], paper);  // its front is the local -y
+};
+
+const drawArena = (canvas, film, frame, options) => {
+  const { context, width } = sharpen(canvas);
+  const colour = theme();
+  const scale = width / (2 * film.half);
+  const pixel = 1 / scale;
+  context.transform(scale, 0, 0, -scale, width / 2, width / 2);  // metres, y upwards
+  drawFloor(context, film, colour, pixel);
+  const map = film.maps.findLast((candidate) => candidate.frame <= frame);
+  const edge = data.sizes.map;
+  if (map && options.heat) context.drawImage(map.image, -edge, -edge, 2 * edge, 2 * edge);
+  drawThings(context, film, frame, colour, pixel);
+  if (map && options.dots) {
+    map.dots.forEach(([x, y]) => disc(context, x, y, 2.2 * pixel, colour("memory"), 1, 0));
+  }
+  drawBoxes(context, film, frame, colour);
+  drawTrail(context, film, frame, colour, pixel);
+  drawRobot(context, film, frame, colour, pixel);
+};
+
+const arenaKey = (film) => [
+  ["robot", "round", true],
+  [film.circle ? "circle" : "goal", "round", film.circle || film.goals[0][1] != null, "goal"],
+  ["hazard", "round", film.hazards.length], ["vase", "", film.boxes[0].count], ["button", "round", film.buttons.length],
+  ["gremlin", "", film.boxes[1].count], ["wall", "", film.walls.some((limit) => limit != null), "cost"],
+  ["a step that cost", "", film.costs.length, "cost"],
+].filter(([, , there]) => there).map(([name, shape, , colour]) => [name, `--${colour ?? name}`, shape]);

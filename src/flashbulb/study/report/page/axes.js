@@ -1,0 +1,68 @@
+// A frame for curves: scales, round numbers, grid and labels.
+
+const margins = { top: 10, right: 14, bottom: 24, left: 46 };
+
+/** Round numbers that divide a range into a few parts. */
+const ticks = (low, high, count) => {
+  const rough = (high - low) / count;
+  const power = 10 ** Math.floor(Math.log10(rough));
+  const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough);
+  const found = [];
+  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push(k * step + 0);  // and not -0
+  return found;
+};
+
+/** A range with some air; one without any height gets some. */
+const widen = (low, high) => {
+  const air = 0.06 * (high - low) || 0.1 * Math.abs(high) || 1;
+  return [low - air, high + air];
+};
+
+/** The plotting area of an SVG of this size: from values to pixels, and from pixels back to steps. */
+const plotArea = (width, height, [x0, x1], [y0, y1]) => {
+  const { top, right, bottom, left } = margins;
+  const [wide, high] = [width - left - right, height - top - bottom];
+  return {
+    width, height, top, left, right: left + wide, bottom: top + high, xs: [x0, x1], ys: [y0, y1],
+    x: (value) => left + (wide * (value - x0)) / (x1 - x0),
+    y: (value) => top + high * (1 - (value - y0) / (y1 - y0)),
+    step: (pixel) => x0 + ((pixel - left) / wide) * (x1 - x0),
+  };
+};
+
+const axes = (area, yLabel = number) => [
+  ticks(...area.ys, area.height > 180 ? 5 : 3).map((value) => [
+    svg("line", { class: "grid", x1: area.left, x2: area.right, y1: area.y(value), y2: area.y(value) }),
+    svg("text", { x: area.left - 8, y: area.y(value) + 4, "text-anchor": "end" }, yLabel(value)),
+  ]),
+  ticks(...area.xs, Math.max(2, Math.floor(area.width / 110))).map((value) =>
+    svg("text", { x: area.x(value), y: area.height - 6, "text-anchor": "middle" }, steps(value))),
+].flat(3);
+
+/** Redraw an SVG whenever its box has another size. */
+const whenResized = (element, redraw) => {
+  let last = 0;
+  new ResizeObserver(() => {
+    if (element.clientWidth === last) return;
+    last = element.clientWidth;
+    redraw();
+  }).observe(element);
+};
+
+/** Lead a cursor along the x axis by pointer or arrow keys; `move` gets a step, or null when it leaves. */
+const followCursor = (plot, areaOf, stops, move) => {
+  const point = (event) => move(areaOf().step(event.clientX - plot.getBoundingClientRect().left));
+  let at = null;
+  plot.addEventListener("pointermove", point);
+  plot.addEventListener("pointerdown", point);
+  plot.addEventListener("pointerleave", () => move(null));
+  plot.addEventListener("blur", () => { at = null; move(null); });
+  plot.addEventListener("keydown", (event) => {
+    const by = { ArrowLeft: -1, ArrowRight: 1, PageUp: -10, PageDown: 10 }[event.key];
+    const all = stops();
+    if (!by || !all.length) return;
+    event.preventDefault();
+    at = Math.min(all.length - 1, Math.max(0, (at ?? all.length - 1) + by));
+    move(all[at]);
+  });
+};
