@@ -22,7 +22,7 @@ class Cores:
     def __init__(self, plan: Plan, count: int | None = None) -> None:
         self.plan = plan
         self.cores = usable_cores()
-        self.count = count or len(self.cores)
+        self.count: int = count or len(self.cores)
         self.slots: dict[int, Worker] = {}
 
     def free(self) -> bool:

@@ -9,6 +9,7 @@ from typing import Protocol
 from rich.console import Console
 
 from flashbulb.errors import Interrupted, UsageError
+from flashbulb.run.checkpoint import Checkpoints
 from flashbulb.run.directory import RunDirectory
 from flashbulb.run.interrupt import Wish, wish_to_stop
 from flashbulb.study.board import Board
@@ -23,7 +24,9 @@ PAUSE = 0.1  # seconds between looks
 class Workers(Protocol):
     """Those who run jobs: processes of this machine, or tasks on a cluster."""
 
-    count: int
+    @property
+    def count(self) -> int:
+        """Jobs at a time."""
 
     def free(self) -> bool: ...
 
@@ -75,7 +78,7 @@ def _work(plan: Plan, waiting: deque[Job], workers: Workers, board: Board, wish:
         for job, ending in workers.ended():
             working.discard(job.name)
             if ending.kind in ("killed", "stopped") and not stopping:  # by somebody else
-                done = board.lines[job.name].done
+                done = max(Checkpoints(plan.run(job) / "checkpoints").iterations(), default=0)
                 tries[job.name] = 1 if done > reached.get(job.name, -1) else tries[job.name] + 1
                 reached[job.name] = done
                 if tries[job.name] < TRIES:

@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 from flashbulb.errors import UsageError
 
-Kind = Literal["curves", "bias"]
+Kind = Literal["curves", "bars", "bias", "time"]  # of `figures.draw`
 NOTHING: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -33,7 +33,7 @@ class Study(NamedTuple):
     claim: str
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
-    kinds: tuple[Kind, ...] = ("curves",)
+    kinds: tuple[Kind, ...] = ("curves", "bars")
 
     @property
     def measures_bias(self) -> bool:
@@ -133,7 +133,7 @@ _ALL = (
         "Two critics lessen the underestimation but do not end it; MICE does, and keeps the limit better.",
         _recipes("pid-lag", "td3-pid", "mice-pid"),
         GOALS,
-        ("bias", "curves"),
+        ("bias", "curves", "bars"),
     ),
     Study(
         "projection",
@@ -142,6 +142,7 @@ _ALL = (
         "The projection costs neither return nor safety and substantially shortens training.",
         _recipes("mice-cpo", "mice-cpo-no-projection"),
         GYM,
+        ("curves", "time"),
     ),
 )
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from flashbulb.study.plan import Plan
+    from flashbulb.study.runner import Workers
 
 
 @dataclass(frozen=True)
@@ -43,7 +44,11 @@ class StudyOptions:
     steps: int | None = None
     """Environment steps of each run (default: the scale's)."""
     processes: int | None = None
-    """Runs at a time on this machine (default: one per core)."""
+    """Runs at a time (default: one per core, here or in the cluster)."""
+    on: Literal["here", "ray"] = "here"
+    """Run on this machine, or on a Ray cluster (needs `pip install flashbulb[ray]`)."""
+    ray_address: str | None = None
+    """Address of the cluster, such as auto or 10.0.0.1:6379 (default: a Ray of this machine's own)."""
 
 
 def main(arguments: list[str]) -> int:
@@ -53,7 +58,7 @@ def main(arguments: list[str]) -> int:
         return _list()
     from rich.console import Console
 
-    from flashbulb.study.local import Cores, usable_cores
+    from flashbulb.study.local import usable_cores
     from flashbulb.study.plan import EVERYTHING, Request, last_request, make_plan, settle
 
     request = Request(options.tasks, options.recipes, options.seeds, options.steps)
@@ -69,11 +74,25 @@ def main(arguments: list[str]) -> int:
 
     command = f"flashbulb study {shlex.join(arguments)}"
     plan = settle(plan, command)
-    lines = execute(plan, Cores(plan, options.processes), console, command)
+    lines = execute(plan, _workers(options, plan), console, command)
+    from flashbulb.study.outcome import write_outcome
+
+    for path in write_outcome(plan):
+        console.print(str(path), soft_wrap=True, highlight=False)
     failed = [line for line in lines if line.state != "finished"]
     for line in failed:
         console.print(f"{line.job.name} failed: {line.reason} ({plan.log(line.job)})", soft_wrap=True, highlight=False)
     return 1 if failed else 0
+
+
+def _workers(options: StudyOptions, plan: Plan) -> Workers:
+    if options.on == "ray":
+        from flashbulb.study.cluster import RayCluster
+
+        return RayCluster(plan, options.ray_address, options.processes)
+    from flashbulb.study.local import Cores
+
+    return Cores(plan, options.processes)
 
 
 def _validate(options: StudyOptions) -> None:
@@ -81,6 +100,10 @@ def _validate(options: StudyOptions) -> None:
         value = getattr(options, field)
         if value is not None and value < least:
             raise UsageError(f"{field}: {value} is not allowed; it must be a whole number of at least {least}.")
+    if options.ray_address is not None and options.on != "ray":
+        raise UsageError("ray_address: it is for --on ray only.")
+    if options.name is None and options.status:
+        raise UsageError("name: missing; --status needs the name of a study.")
     for seed in options.seeds:
         if seed < 0:
             raise UsageError(f"seeds: {seed} is not allowed; it must be a whole number of at least 0.")
