@@ -150,6 +150,14 @@ def test_a_factor_of_zero_is_the_base_learner_to_the_last_bit(base, mice, tmp_pa
         np.testing.assert_array_equal(ours[column], theirs[column], err_msg=column)
 
 
+@pytest.mark.parametrize("margin", [0.0, 0.5])
+def test_the_margin_is_the_share_of_the_intrinsic_return_that_the_constraint_sees(margin, tmp_path):
+    metrics = run("mice-cpo", tmp_path, 4, balance={"initial": 1.0, "rate": 0.0, "margin": margin})
+    assert metrics["intrinsic_return"].max() > 0
+    seen = metrics["cost"] + margin * metrics["intrinsic_return"] - LIMIT
+    np.testing.assert_allclose(metrics["constraint"], seen, atol=1e-4)
+
+
 class TwoCosts(Corridor):
     def step(self, actions):
         obs, reward, cost, *rest = super().step(actions)

@@ -115,6 +115,9 @@ class BalanceConfig:
     iterations, because a critic that learned from beta c^I overestimates by construction (docs/method.md)."""
     discount: float = 0.99
     """gamma of gamma^n, per iteration."""
+    margin: float = 1.0
+    """Share of the intrinsic return I that is taken off the limit: 1 is Theorem 2's d - I; at 0 only the critic and
+    the advantages know of c^I, and most of MICE's effect is gone (docs/method.md)."""
     bias: Literal["return", "td"] = "return"
     """What V_C is held against for its bias eps_n: the discounted cost along the sampled trajectory (the paper), or
     one step of it and V_C after that, which makes eps_n the TD error (the authors' code)."""

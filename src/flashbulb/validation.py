@@ -56,6 +56,7 @@ _NOT_NEGATIVE = (
     "memory.snapshots",
     "balance.initial",
     "balance.rate",
+    "balance.margin",
     "constant.value",
     "pid.proportional",
     "pid.integral",

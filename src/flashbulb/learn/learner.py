@@ -89,7 +89,7 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
 
         # Theorem 2: the constraint is J_C <= d - I, with I the discounted intrinsic cost.
         intrinsic_return = beta * sample.intrinsic.mean() / (1 - config.cost_gamma)
-        cost = episodes.cost + intrinsic_return
+        cost = episodes.cost + config.balance.margin * intrinsic_return
         excess = cost - config.cost_limit
         multiplier, lam, priced = _price(state, cost, recipe, config)
 
