@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import math
 import numbers
 import types
@@ -140,10 +141,13 @@ def rebuild(plain: Any) -> Config:
     return validate(_rebuild(Config, plain, ""))
 
 
+_hints = functools.cache(typing.get_type_hints)  # a study reads hundreds of configurations
+
+
 def _rebuild(kind: type, plain: Any, prefix: str) -> Any:
     if not isinstance(plain, dict):
         raise UsageError(f"{prefix.rstrip('.')}: {plain!r} is not allowed; it must be a table of settings.")
-    hints = typing.get_type_hints(kind)
+    hints = _hints(kind)
     unknown = set(plain) - set(hints)
     if unknown:
         raise UsageError(f"{prefix}{min(map(str, unknown))}: there is no such setting.")

@@ -19,7 +19,7 @@ import numpy as np
 from scipy import integrate, stats
 
 CONFIDENCE = 0.95
-RESAMPLES = 9_999
+RESAMPLES = 4_999
 RESAMPLES_OF_A_CURVE = 999  # at each of hundreds of points; an eye cannot tell them from more
 SEED = 0  # of the resampling: the same runs give the same table
 
