@@ -85,8 +85,8 @@ def test_same_runs_same_interval():
 def test_what_the_interval_is_worth_with_six_normal_seeds():
     """The claim in the module's first lines: about 90 %, less than what is asked for."""
     rng = np.random.default_rng(5)
-    found = [iqm_interval([rng.normal(size=6)]) for _ in range(400)]
-    assert np.mean([interval.low <= 0 <= interval.high for interval in found]) == pytest.approx(0.905, abs=0.045)
+    found = [iqm_interval([rng.normal(size=6)]) for _ in range(250)]
+    assert np.mean([interval.low <= 0 <= interval.high for interval in found]) == pytest.approx(0.905, abs=0.055)
 
 
 def test_probability_of_improvement_by_hand():
