@@ -12,6 +12,7 @@ from flashbulb.cmdp.velocity import VelocityTask
 from flashbulb.study.report.packing import floats, points, track
 
 EVERY = 2  # steps between pictures of the limbs, which are most of a film's size
+HEADROOM, SWIMMER_VIEW = 1.0, 4.0  # metres
 ROUND = (mujoco.mjtGeom.mjGEOM_CAPSULE, mujoco.mjtGeom.mjGEOM_SPHERE)
 
 
@@ -52,6 +53,8 @@ class FromBeside:
         limbs = np.array(self.limbs[::EVERY])
         along = limbs[..., 0].mean(axis=(1, 2))
         limbs[..., 0] -= along[:, None, None]  # so that few bits suffice however far it runs
+        if self.up == 1:
+            limbs[..., 1] -= limbs[..., 1].mean(axis=(1, 2))[:, None, None]
         return {
             "kind": "track",
             "speed": floats(speed),
@@ -61,4 +64,5 @@ class FromBeside:
             "limbs": track(limbs),
             "radii": points([self.task.physics.model.geom_size[self.geoms, 0]])[0],
             "ground": self.up == 2,
+            "tall": SWIMMER_VIEW if self.up == 1 else round(float(limbs[..., 1].max()) + HEADROOM, 2),
         }

@@ -71,7 +71,9 @@ def find(paths: list[Path]) -> list[Source]:
         new = [run for run in found if run.resolve() not in seen]
         seen |= {run.resolve() for run in new}
         if (path / "study.json").is_file():
-            studies.append(Source(new, _about(path / "study.json")))
+            about = _about(path / "study.json")
+            place = {name: k for k, name in enumerate(about.get("labels", {}))}
+            studies.append(Source(sorted(new, key=lambda run: place.get(run.name, len(place))), about))
         else:
             loose.runs.extend(new)
     return [source for source in (*studies, loose) if source.runs]

@@ -40,7 +40,7 @@ const drawTrack = (canvas, film, frame) => {
   context.fillRect(0, 0, width, height);
   const shot = Math.min(Math.floor(frame / film.every), film.along.length - 1);
   const at = film.along[shot];
-  const tall = 2.4;  // metres in view
+  const tall = film.tall;  // metres in view
   const scale = height / tall;
   const pixel = 1 / scale;
   const ground = film.ground ? 0.4 : tall / 2;  // metres of it above the lower edge
