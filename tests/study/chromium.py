@@ -7,7 +7,19 @@ import shutil
 import subprocess
 import time
 
-PROGRAM = shutil.which("chromium") or shutil.which("chromium-browser")
+
+
+def usable():
+    """The program's path, if there is one and it starts; an installation may have been cut short."""
+    program = shutil.which("chromium") or shutil.which("chromium-browser")
+    try:
+        subprocess.run([program or "chromium", "--version"], capture_output=True, timeout=30, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return program
+
+
+PROGRAM = usable()
 FLAGS = (
     "--headless=new",
     "--no-sandbox",  # a container's root may not have one
