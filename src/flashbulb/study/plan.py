@@ -183,7 +183,7 @@ def _flat(plain: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
 def _read_about(path: Path) -> dict[str, Any]:
     try:
         about = json.loads(path.read_text())
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"directory: {path} cannot be read ({type(error).__name__}: {error}).") from None
