@@ -8,7 +8,6 @@ import subprocess
 import time
 
 
-
 def usable():
     """The program's path, if there is one and it starts; an installation may have been cut short."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -86,6 +85,8 @@ class Chromium:
         self.resize(width, height, scheme)
         self.call("Page.navigate", url=path.resolve().as_uri())
         self.until("document.readyState === 'complete'")
+        # What observers of sizes draw is there after a frame.
+        self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def resize(self, width, height=900, scheme="light"):
         mobile = width < 600

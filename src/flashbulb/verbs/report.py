@@ -40,8 +40,15 @@ def main(arguments: list[str]) -> int:
         raise UsageError(f"output: {str(options.output)!r} is not allowed; it must be the name of a .html file.")
     if not options.output.absolute().parent.is_dir():
         raise UsageError(f"output: {str(options.output)!r} is not allowed; its directory does not exist.")
+    from rich.console import Console
+    from rich.markup import escape
+
     from flashbulb.study.report.page import write_report
 
-    size = write_report(list(options.runs), options.output, options.episodes, options.title)
+    # A minute for each task is possible; a terminal says meanwhile what is being done.
+    with Console(stderr=True).status("") as line:
+        size = write_report(
+            list(options.runs), options.output, options.episodes, options.title, lambda text: line.update(escape(text))
+        )
     print(f"{options.output} ({size / 1e6:.1f} MB)")
     return 0

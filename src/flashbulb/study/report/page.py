@@ -7,6 +7,7 @@ import hashlib
 import html
 import importlib.resources
 import json
+from collections.abc import Callable
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -20,13 +21,32 @@ from flashbulb.study.report.replay import replay
 from flashbulb.study.report.subjects import Subject, find, grouped, ordered, read
 from flashbulb.study.report.tables import facts, tables
 
+Tell = Callable[[str], None]
+
 # In the order in which they build on each other.
-SCRIPTS = ("dom.js", "axes.js", "chart.js", "shares.js", "arena.js", "track.js", "strip.js", "player.js", "main.js")
+SCRIPTS = (
+    "dom.js",
+    "axes.js",
+    "chart.js",
+    "shares.js",
+    "arena.js",
+    "track.js",
+    "strip.js",
+    "widgets.js",
+    "player.js",
+    "main.js",
+)
 
 
-def write_report(paths: list[Path], output: Path, episodes: int = 2, title: str | None = None) -> int:
+def silence(sentence: str) -> None:
+    """Tells nobody what is being done."""
+
+
+def write_report(
+    paths: list[Path], output: Path, episodes: int = 2, title: str | None = None, tell: Tell = silence
+) -> int:
     """Write the page and return its size in bytes. Runs are only read, and nothing is written on failure."""
-    data = gather(paths, episodes, title)
+    data = gather(paths, episodes, title, tell)
     text = render(data).encode()
     try:
         output.write_bytes(text)
@@ -35,8 +55,9 @@ def write_report(paths: list[Path], output: Path, episodes: int = 2, title: str 
     return len(text)
 
 
-def gather(paths: list[Path], episodes: int, title: str | None) -> dict[str, Any]:
+def gather(paths: list[Path], episodes: int, title: str | None, tell: Tell = silence) -> dict[str, Any]:
     """All that the page shows, as plain values."""
+    tell("reading runs")
     found = find(paths)
     sources = [(source, ordered(read(source, with_name=len(found) > 1))) for source in found]
     subjects = [subject for _, own in sources for subject in own]
@@ -48,17 +69,19 @@ def gather(paths: list[Path], episodes: int, title: str | None) -> dict[str, Any
         "labels": list(dict.fromkeys(subject.label for subject in subjects)),
         "tables": tables(sources),
         "sizes": SIZES | {"map": HALF_VIEW * SIDE / (SIDE - 1)},
-        "tasks": [
-            {
-                "name": task,
-                "limits": sorted({run.config.cost_limit for runs in group.values() for run in runs}),
-                "charts": charts(group),
-                "cases": cases(group),
-                "replays": [replay(label, runs, episodes) for label, runs in group.items()] if episodes else [],
-            }
-            for task, group in tasks.items()
-        ],
+        "tasks": [_task(task, group, episodes, tell) for task, group in tasks.items()],
     }
+
+
+def _task(task: str, group: dict[str, list[Subject]], episodes: int, tell: Tell) -> dict[str, Any]:
+    tell(f"drawing curves of {task}")
+    drawn = {"charts": charts(group), "cases": cases(group)}
+    replays = []
+    for label, runs in group.items() if episodes else ():
+        tell(f"recording {label} on {task}")
+        replays.append(replay(label, runs, episodes))
+    limits = sorted({run.config.cost_limit for runs in group.values() for run in runs})
+    return {"name": task, "limits": limits, **drawn, "replays": replays}
 
 
 def _default_title(tasks: dict[str, dict[str, list[Subject]]]) -> str:

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from flashbulb import __version__
 from flashbulb.errors import UsageError
 from flashbulb.study.report.subjects import Source, Subject
-from flashbulb.study.table import Row, tabulate
+from flashbulb.study.table import ALL_TASKS, Row, tabulate
 
 Cell = str | list[str]  # a number, or a number and its interval
 NONE = "\N{EN DASH}"
@@ -26,6 +26,7 @@ class Column(NamedTuple):
 
 NUMBERS = (
     Column("return", "return", 2),
+    Column("normalised", "normalised return", 2),
     Column("cost", "cost", 2),
     Column("violation_rate", "violation rate", 0, 100, " %"),
     Column("mean_excess", "mean excess", 2),
@@ -63,7 +64,9 @@ def _by_name(subjects: list[Subject]) -> dict[str, str]:
 
 def _summary(rows: list[Row]) -> dict[str, Any]:
     columns = [c for c in NUMBERS if any(_known(row.get(c.name)) for row in rows)]
-    heads = ["recipe", "seeds", "limit", *(column.title for column in columns)]
+    if not any(row["task"] == ALL_TASKS for row in rows):  # only across tasks does a return need a scale
+        columns = [column for column in columns if column.name != "normalised"]
+    heads = ["recipe", "runs", "limit", *(column.title for column in columns)]
     groups: dict[str, list[list[Cell]]] = {}
     for row in rows:
         about: list[Cell] = [str(row[name]) for name in ("label", "runs", "limit")]

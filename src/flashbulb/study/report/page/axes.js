@@ -8,7 +8,8 @@ const ticks = (low, high, count) => {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough);
   const found = [];
-  for (let k = Math.ceil(low / step - 1e-9); k * step <= high + 1e-9 * step; k += 1) found.push(k * step + 0);  // and not -0
+  const first = Math.ceil(low / step - 1e-9);
+  for (let k = first; k * step <= high + 1e-9 * step; k += 1) found.push(k * step + 0);  // + 0: and not -0
   return found;
 };
 

@@ -38,13 +38,16 @@ const drawn = (series, area, cursor) => {
 
 const readOut = (visible, cursor) => {
   const last = Math.max(...visible.map((series) => series.steps.at(-1)));
-  const at = cursor == null ? last : visible[0].steps[nearest(visible[0], cursor)];
+  const longest = visible.find((series) => series.steps.at(-1) === last);
+  const at = cursor == null ? last : longest.steps[nearest(longest, cursor)];
   return [
     el("span", { class: "muted" }, `${whole(at)} steps`),
     ...visible.map((series) => {
       const k = nearest(series, at);
       const range = series.low && el("i", {}, `[${number(series.low[k])}, ${number(series.high[k])}]`);
-      return el("span", {}, swatch(colourOf(series.label)), series.label, el("b", {}, number(series.value[k])), range);
+      const ended = at > series.steps.at(-1) && el("i", {}, `at ${steps(series.steps[k])}`);
+      const value = el("b", {}, number(series.value[k]));
+      return el("span", {}, swatch(colourOf(series.label)), series.label, value, range, ended);
     }),
   ];
 };
@@ -68,7 +71,7 @@ const lineChart = (chart, limits) => {
           `limit ${number(limit)}`),
       ]));
     if (cursor != null && visible().length) {
-      const x = area.x(visible()[0].steps[nearest(visible()[0], cursor)]);
+      const x = Math.min(area.right, Math.max(area.left, area.x(cursor)));
       plot.append(svg("line", { class: "cross", x1: x, x2: x, y1: area.top, y2: area.bottom }));
     }
     readout.replaceChildren(...(visible().length ? readOut(visible(), cursor) : []));

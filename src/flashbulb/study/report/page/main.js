@@ -4,7 +4,8 @@ const outcomes = ["return", "cost"];
 
 const header = () => [
   el("h1", {}, data.title),
-  el("dl", { class: "facts" }, data.facts.map(([name, value]) => el("div", {}, el("dt", {}, name), el("dd", {}, value)))),
+  el("dl", { class: "facts" }, data.facts.map(([name, value]) =>
+    el("div", { class: value.length > 90 ? "wide" : null }, el("dt", {}, name), el("dd", {}, value)))),
   data.tasks.length > 1 && el("nav", { "aria-label": "tasks" }, data.tasks.map((task, k) =>
     el("a", { href: `#task-${k}` }, task.name))),
 ].filter(Boolean);
@@ -12,7 +13,8 @@ const header = () => [
 /** Toggles for every recipe; they stay in sight. */
 const legend = () => el("div", { class: "bar", role: "group", "aria-label": "recipes shown in the charts" },
   data.labels.map((label) => {
-    const chip = el("button", { class: "chip", type: "button", "aria-pressed": "true" }, swatch(colourOf(label)), label);
+    const chip = el("button", { class: "chip", type: "button", "aria-pressed": "true" },
+      swatch(colourOf(label)), label);
     chip.addEventListener("click", () => {
       const isHidden = !shown.hidden.delete(label);
       if (isHidden) shown.hidden.add(label);
@@ -38,13 +40,20 @@ const table = ({ heads, texts, groups }, name) => {
         rows.map((row) => el("tr", {}, row.map(cell)))))));
 };
 
-const numbers = () => [
-  el("h2", {}, "Numbers"),
-  el("p", { class: "muted" }, "Interquartile means over seeds, with 95 % bootstrap intervals where there are several. Return and " +
-    "cost are of the last tenth of the iterations; violation rate, mean excess and cost rate are of the whole of training."),
-  table(data.tables.summary, "numbers by task and recipe"),
-  el("details", {}, el("summary", {}, `Every run (${data.tables.runs.groups.reduce((sum, [, rows]) => sum + rows.length, 0)})`), table(data.tables.runs, "numbers by run")),
-];
+const numbers = () => {
+  const { summary, runs } = data.tables;
+  const count = runs.groups.reduce((sum, [, rows]) => sum + rows.length, 0);
+  return [
+    el("h2", {}, "Numbers"),
+    el("p", { class: "muted" },
+      "Interquartile means over seeds, with 95 % bootstrap intervals where there are several. Return and cost are of ",
+      "the last tenth of the iterations; violation rate, mean excess and cost rate are of the whole of training.",
+      summary.heads.includes("normalised return") &&
+        " A normalised return of 0 is that of an untrained policy, of 1 that of the task’s best recipe."),
+    table(summary, "numbers by task and recipe"),
+    el("details", {}, el("summary", {}, `Every run (${count})`), table(runs, "numbers by run")),
+  ];
+};
 
 const learner = (task) => {
   const inside = task.charts.filter(({ column }) => !outcomes.includes(column));
@@ -81,4 +90,5 @@ const section = (task, k) => el("section", { id: `task-${k}`, "aria-label": task
 document.getElementById("header").append(...header());
 document.getElementById("main").append(legend(), ...numbers(), ...data.tasks.map(section));
 document.getElementById("footer").append(el("p", {}, "Lines are interquartile means over seeds, bands their 95 % " +
-  "bootstrap intervals (the range of two or three seeds), where every seed has a value. This file is complete in itself."));
+  "bootstrap intervals (the range of two or three seeds), where every seed has a value. This file is complete in " +
+  "itself."));

@@ -13,45 +13,6 @@ const openEpisode = (replay, episode) => {
   return film;
 };
 
-const check = (text, on) => {
-  const input = el("input", { type: "checkbox", checked: on });
-  return { input, label: el("label", { class: "check" }, input, text) };
-};
-
-const choice = (text, options) => {
-  const select = el("select", {}, options.map(([value, name]) => el("option", { value }, name)));
-  return { select, label: el("label", { class: "field" }, text, select) };
-};
-
-const gauge = (name) => {
-  const [value, small] = [el("span"), el("small")];
-  const dd = el("dd", {}, value, small);
-  return { dd, value, small, row: el("div", {}, el("dt", {}, name), dd) };
-};
-
-/** Drawn, because not every font has them. */
-const icons = {
-  play: "M6 4v16l13-8z",
-  pause: "M6 4h4v16H6zM14 4h4v16h-4z",
-  "step back": "M5 5h3v14H5zM19 5v14L9 12z",
-  "step forward": "M16 5h3v14h-3zM5 5v14l10-7z",
-  "cost before": "M12 12L20 4v16zM2 9l2-2 3 3 3-3 2 2-3 3 3 3-2 2-3-3-3 3-2-2 3-3z",
-  "next cost": "M12 12L4 4v16zM12 9l2-2 3 3 3-3 2 2-3 3 3 3-2 2-3-3-3 3-2-2 3-3z",
-};
-
-const label = (button, name, text) => {
-  button.setAttribute("aria-label", name);
-  button.setAttribute("title", name);
-  button.replaceChildren(svg("svg", { viewBox: "0 0 24 24", "aria-hidden": "true" }, svg("path", { d: icons[name] })), text);
-};
-
-const button = (name, act, text = "") => {
-  const made = el("button", { type: "button" });
-  label(made, name, text);
-  made.addEventListener("click", act);
-  return made;
-};
-
 class Player {
   constructor(task, replays) {
     this.replays = replays;
@@ -66,7 +27,7 @@ class Player {
   build(task) {
     this.canvas = el("canvas", { class: "stage", tabindex: "0", role: "img" });
     this.strip = el("canvas", { class: "strip", "aria-hidden": "true" });
-    this.scrub = el("input", { class: "scrub", type: "range", min: 0, step: 1, value: 0, "aria-label": "step of the episode" });
+    this.scrub = el("input", { class: "scrub", type: "range", min: 0, value: 0, "aria-label": "step of the episode" });
     this.agent = choice("recipe", this.replays.map((replay, k) => [k, `${replay.label} (seed ${replay.seed})`]));
     this.episode = choice("episode", []);
     // What an agent remembers is what there is to see first.
@@ -87,7 +48,8 @@ class Player {
       button("cost before", () => this.seekCost(-1)), button("next cost", () => this.seekCost(1)), this.speed.label);
     this.memory.append(this.heat.label, this.dots.label, this.ramp);
     const side = el("div", { class: "side" },
-      el("dl", { class: "gauges" }, Object.values(this.gauges).map(({ row }) => row)), this.memory, this.key, this.note);
+      el("dl", { class: "gauges" }, Object.values(this.gauges).map(({ row }) => row)),
+      this.memory, this.key, this.note);
     const choices = el("div", { class: "choices" }, this.agent.label, this.episode.label);
     const screen = el("div", { class: "screen" }, choices, this.canvas, this.strip, this.scrub, controls);
     this.element = el("div", { class: "player", role: "group", "aria-label": `replay of ${task}` }, screen, side);
@@ -124,7 +86,8 @@ class Player {
     this.replay = this.replays[Number(this.agent.select.value)];
     const names = this.replay.episodes.map((episode, k) => {
       const cost = episode.costs.reduce((sum, [, one]) => sum + one, 0);
-      return el("option", { value: k }, `${k + 1}: return ${number(unpack(episode.return).at(-1))}, cost ${number(cost)}`);
+      const gained = unpack(episode.return).at(-1);
+      return el("option", { value: k }, `${k + 1}: return ${number(gained)}, cost ${number(cost)}`);
     });
     this.episode.select.replaceChildren(...names);
     this.open();
@@ -151,19 +114,20 @@ class Player {
     const pixels = context.createImageData(64, 1);
     for (let k = 0; k < 64; k += 1) pixels.data.set(heatColour(k / 63), 4 * k);
     context.putImageData(pixels, 0, 0);
-    this.ramp.replaceChildren(el("span", {}, number(this.film.range[0])), bar, el("span", {}, number(this.film.range[1])));
+    const [low, high] = this.film.range.map((cost) => el("span", {}, number(cost)));
+    this.ramp.replaceChildren(low, bar, high);
   }
 
   explain(hasMap) {
-    const text = [`Played with the policy as it was after ${whole(this.replay.steps)} steps, noise included, on a seed ` +
-      "that training never saw."];
-    if (hasMap) {
-      text.push(" Colour is how much each place, as seen from there, reminds the agent of the states in which it met a " +
-        "cost: the largest intrinsic cost over headings. A dot is a place that looks most like one of them. Both are " +
-        "of the moment at which a goal appeared.");
-    }
-    this.note.replaceChildren(text.join(""), " With the picture in focus, ", el("kbd", {}, "space"), " plays and ",
-      el("kbd", {}, "←"), " ", el("kbd", {}, "→"), " step.");
+    const map = [
+      " Colour is how much each place, as seen from there, reminds the agent of states in which it met a cost: the ",
+      "largest intrinsic cost over headings. A dot is a place that looks most like one of them. Both are of the ",
+      "moment at which a goal appeared or the episode began.",
+    ];
+    this.note.replaceChildren(
+      `Played with the policy as it was after ${whole(this.replay.steps)} steps, noise included, on a seed that `,
+      "training never saw.", ...(hasMap ? map : []), " With the picture in focus, ", el("kbd", {}, "space"),
+      " plays and ", el("kbd", {}, "←"), " ", el("kbd", {}, "→"), " step.");
   }
 
   step(by) { this.pause(); this.go(Math.floor(this.frame) + by); }
@@ -219,13 +183,15 @@ class Player {
     step.small.textContent = `of ${whole(film.length)}`;
     gained.value.textContent = film.gained[frame].toFixed(2);
     const speed = film.kind === "track" ? film.speed[frame] : null;
-    gained.small.textContent = speed == null ? "so far" : `speed ${Number.isNaN(speed) ? missing : speed.toFixed(2)} m/s`;
+    gained.small.textContent = speed == null ? "so far" : `speed ${number(speed)} m/s`;
     spent.value.textContent = number(film.spent[frame]);
     spent.small.textContent = `limit ${number(film.limit)}`;
     spent.dd.classList.toggle("over", film.spent[frame] > film.limit);
     this.scrub.value = frame;
-    const words = `step ${frame} of ${film.length}, return ${film.gained[frame].toFixed(2)}, cost ${number(film.spent[frame])}`;
+    const sums = `return ${gained.value.textContent}, cost ${spent.value.textContent}`;
+    const words = `step ${frame} of ${film.length}, ${sums}`;
     this.scrub.setAttribute("aria-valuetext", words);
-    this.canvas.setAttribute("aria-label", `${film.kind === "track" ? "the runner from the side" : "the arena from above"}, ${words}`);
+    const what = film.kind === "track" ? "the runner from the side" : "the arena from above";
+    this.canvas.setAttribute("aria-label", `${what}, ${words}`);
   }
 }

@@ -60,4 +60,6 @@ const drawTrack = (canvas, film, frame) => {
   drawMetres(context, at, width, scale, height, colour);
 };
 
-const trackKey = () => [["within the limit", "--series-0", "round"], ["faster than the limit: a cost", "--cost", "round"]];
+const trackKey = () => [
+  ["within the limit", "--series-0", "round"], ["faster than the limit: a cost", "--cost", "round"],
+];
