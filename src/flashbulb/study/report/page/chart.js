@@ -67,7 +67,7 @@ const lineChart = (chart, limits) => {
       ...visible().map((series) => drawn(series, area, cursor)),
       ...dashed.flatMap((limit) => [
         svg("line", { class: "limit", x1: area.left, x2: area.right, y1: area.y(limit), y2: area.y(limit) }),
-        svg("text", { class: "limit-name", x: area.right, y: area.y(limit) - 5, "text-anchor": "end" },
+        svg("text", { class: "limit-name", x: area.right, y: area.y(limit) - 7, "text-anchor": "end" },
           `limit ${number(limit)}`),
       ]));
     if (cursor != null && visible().length) {
