@@ -9,5 +9,5 @@ replay.py     evaluation episodes, played again and recorded
   fears.py        the flashbulb memory as a map of the arena
 packing.py    numbers as short text
 page.py       all of it as one HTML file
-page/         its template, style and script
+assets/       its template, style and script
 """

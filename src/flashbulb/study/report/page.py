@@ -114,4 +114,4 @@ def _hash(code: str) -> str:
 
 
 def _asset(name: str) -> str:
-    return (importlib.resources.files("flashbulb.study.report") / "page" / name).read_text(encoding="utf-8")
+    return (importlib.resources.files("flashbulb.study.report") / "assets" / name).read_text(encoding="utf-8")
