@@ -1,6 +1,7 @@
 """Small plans for the tests of studies: seconds where the paper has days."""
 
 import dataclasses
+import itertools
 
 from rich.console import Console
 
@@ -14,12 +15,12 @@ BROKEN = "tests.cmdp.foreign_worlds:broken_nan_reward"
 ITERATIONS = 60
 
 
-def small_plan(path, *tasks_of_recipes, **settings):
+def small_plan(path, *tasks_of_recipes, seeds=(5,), **settings):
     """A plan of runs that take a second each, from pairs of recipe and task."""
     jobs = []
-    for recipe, env in tasks_of_recipes:
-        name = f"{recipe}_{env.split(':')[-1]}"
-        own = TINY | {"name": name, "runs_dir": path / "runs", "threads": 1} | settings
+    for seed, (recipe, env) in itertools.product(seeds, tasks_of_recipes):
+        name = f"{recipe}_{env.split(':')[-1]}" + (f"_seed{seed}" if len(seeds) > 1 else "")
+        own = TINY | {"name": name, "runs_dir": path / "runs", "threads": 1, "seed": seed} | settings
         jobs.append(Job(name, configure(recipe, env, **own)))
     for place in ("runs", "logs"):
         (path / place).mkdir(parents=True)

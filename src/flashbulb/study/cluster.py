@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import socket
 import tempfile
 import time
 from collections.abc import Iterator
@@ -60,7 +61,8 @@ def train_there(plain: dict[str, Any], parcel: Parcel, version: str) -> Iterator
                     told, sent = len(said), time.monotonic()
                 time.sleep(LOOK_EVERY)
             rest = sender.pack() if run.is_dir() else nothing
-            yield News(rest, log.read_bytes()[told:], ending(process.returncode, log))
+            kind, reason = ending(process.returncode, log)
+            yield News(rest, log.read_bytes()[told:], Ending(kind, reason.replace(f"{place}/", "")))
         finally:
             process.kill()
             process.wait()
@@ -79,14 +81,16 @@ class RayCluster:
 
     def _connect(self, address: str | None) -> None:
         quiet = {"logging_level": "ERROR", "log_to_driver": False}
+        if address is not None:
+            refuse_silent(address)
         try:
             if address is None:
                 self.ray.init(num_cpus=self.limit, include_dashboard=False, **quiet)
             else:
                 self.ray.init(address=address, **quiet)
-        except (ConnectionError, RuntimeError, ValueError, TimeoutError, AssertionError) as error:
-            said = " ".join(str(error).split())
-            raise UsageError(f"ray_address: no Ray answers at {address or 'this machine'} ({said}).") from None
+        except Exception as error:  # Ray has many kinds, bare ones too
+            said = " ".join(str(error).split())[:300]
+            raise UsageError(f"ray_address: no Ray can be had at {address or 'this machine'} ({said}).") from None
 
     @property
     def count(self) -> int:
@@ -125,6 +129,8 @@ class RayCluster:
             return Ending("killed", "its task ended without a word")
         except self.ray.exceptions.RayTaskError as error:  # an exception in our code over there
             return Ending("failed", str(error).strip().splitlines()[-1])
+        except self.ray.exceptions.TaskCancelledError:
+            return Ending("stopped", "was stopped")
         except self.ray.exceptions.RayError as error:
             return Ending("killed", f"its worker died ({type(error).__name__})")
         unpack(news.parcel, self.plan.run(job))
@@ -139,6 +145,21 @@ class RayCluster:
 
     def close(self) -> None:
         self.ray.shutdown()
+
+
+def refuse_silent(address: str) -> None:
+    """Ray itself would try for minutes."""
+    if address == "auto":
+        return
+    host, _, port = address.rpartition(":")
+    if not host or "/" in host or not port.isdigit():
+        raise UsageError(f"ray_address: {address!r} is not allowed; it must be auto or HOST:PORT.")
+    try:
+        socket.create_connection((host, int(port)), timeout=10).close()
+    except (OSError, OverflowError) as error:
+        raise UsageError(
+            f"ray_address: nobody answers at {address} ({error}); is `ray start --head` running?"
+        ) from None
 
 
 def load_ray() -> Any:
