@@ -1,13 +1,16 @@
 """What a study's table says, against directories made by hand."""
 
 import math
+import subprocess
+import sys
+import time
 
 import pytest
 from rich.console import Console
 
 from flashbulb.run.directory import RunDirectory
 from flashbulb.study.board import Board
-from flashbulb.study.status import Line, look, summary, table, time_left
+from flashbulb.study.status import Line, look, look_at_all, summary, table, time_left
 from tests.run.made_run import made_run
 from tests.study.small import small_plan
 
@@ -51,10 +54,28 @@ def test_time_left_by_hand(plan):
     lines = [look(plan, job) for job in plan.jobs]
     assert time_left(lines, 1) == 14.0
     assert time_left(lines, 2) == 7.0
+    assert time_left(lines, 8) == 5.0  # of the longest alone
     assert summary(lines, 2) == "1 finished, 1 interrupted, 1 failed, 1 waiting; 0:00:07 left"
     assert math.isnan(time_left(lines[2:], 1))
     assert summary(lines[2:3], 1) == "1 waiting; time left not known yet"
     assert summary(lines[:1], 1) == "1 finished"
+
+
+HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'ab'); fcntl.lockf(f, fcntl.LOCK_EX); time.sleep(60)"
+
+
+def test_a_run_on_a_cluster_runs_as_long_as_its_driver_lives(plan):
+    plan.mark(plan.jobs[1]).touch()
+    assert look_at_all(plan)[1].state == "interrupted"
+    driver = subprocess.Popen([sys.executable, "-c", HOLD, str(plan.path / ".lock")])
+    try:
+        while not RunDirectory(plan.path).is_locked():
+            time.sleep(0.01)
+        assert [line.state for line in look_at_all(plan)] == ["finished", "running", "waiting", "failed"]
+    finally:
+        driver.kill()
+        driver.wait()
+    assert look_at_all(plan)[1].state == "interrupted"
 
 
 def text_of(renderable, width=160):

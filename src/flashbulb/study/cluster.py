@@ -103,8 +103,8 @@ class RayCluster:
     def start(self, job: Job) -> None:
         run = self.plan.run(job)
         there = Sender(run).pack() if run.is_dir() else Parcel({}, ())
-        with self.plan.log(job).open("ab"):  # it is there, even if nothing is ever heard of the task
-            pass
+        self.plan.log(job).touch()  # it is there, even if nothing is ever heard of the task
+        self.plan.mark(job).touch()
         stream = self.submit.options(num_returns="streaming").remote(to_dict(job.config), there, __version__)
         self.tasks[stream] = job
 
@@ -119,6 +119,7 @@ class RayCluster:
             final = self._hear(stream, job)
             if final is not None:
                 del self.tasks[stream]
+                self.plan.mark(job).unlink(missing_ok=True)
                 over.append((job, final))
         return over
 
@@ -127,10 +128,10 @@ class RayCluster:
             news: News = self.ray.get(next(stream))
         except StopIteration:
             return Ending("killed", "its task ended without a word")
-        except self.ray.exceptions.RayTaskError as error:  # an exception in our code over there
-            return Ending("failed", str(error).strip().splitlines()[-1])
         except self.ray.exceptions.TaskCancelledError:
             return Ending("stopped", "was stopped")
+        except self.ray.exceptions.RayTaskError as error:  # an exception in our code over there
+            return Ending("failed", str(error).strip().splitlines()[-1])
         except self.ray.exceptions.RayError as error:
             return Ending("killed", f"its worker died ({type(error).__name__})")
         unpack(news.parcel, self.plan.run(job))
@@ -141,9 +142,11 @@ class RayCluster:
     def stop(self) -> None:
         """What has reached us is what they go on from."""
         for stream in self.tasks:
-            self.ray.cancel(stream, force=True)
+            self.ray.cancel(stream)
 
     def close(self) -> None:
+        for job in self.tasks.values():
+            self.plan.mark(job).unlink(missing_ok=True)
         self.ray.shutdown()
 
 

@@ -3,7 +3,8 @@
 studies/NAME-SCALE/
     study.json       what was asked for, with what it was made, and the label of every run
     runs/JOB/        ordinary run directories
-    logs/JOB.log     what each run printed; JOB.failed says in one line why one could not go on
+    logs/JOB.log     what each run printed; JOB.failed says in one line why one could not go on, JOB.elsewhere that it
+                     runs on another machine
     measures.csv, table.csv, table.md, figure*.png    made from the runs
 """
 
@@ -82,6 +83,9 @@ class Plan(NamedTuple):
 
     def failure(self, job: Job) -> Path:
         return self.path / "logs" / f"{job.name}.failed"
+
+    def mark(self, job: Job) -> Path:
+        return self.path / "logs" / f"{job.name}.elsewhere"
 
 
 def make_plan(name: str, scale: ScaleName, directory: Path, request: Request = EVERYTHING) -> Plan:

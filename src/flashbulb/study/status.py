@@ -58,6 +58,19 @@ def look(plan: Plan, job: Job) -> Line:
     return Line(job, state, done, listed.steps, listed.returns, listed.cost, _seconds(run), reason)
 
 
+def look_at_all(plan: Plan) -> list[Line]:
+    """From outside, by somebody who does not run the study.
+
+    A run on this machine shows by its lock. One on a cluster has a mark, true as long as a driver lives.
+    """
+    driven = RunDirectory(plan.path).is_locked()
+    lines = [look(plan, job) for job in plan.jobs]
+    return [
+        line._replace(state="running") if driven and line.ahead and plan.mark(line.job).exists() else line
+        for line in lines
+    ]
+
+
 def is_finished(plan: Plan, job: Job, done: int) -> bool:
     """Its last row is written and its last state is safe: whatever ended it before that, there is more to do."""
     last = job.config.iterations
@@ -74,8 +87,12 @@ def _seconds(run: Path) -> float:
 
 
 def time_left(lines: Sequence[Line], processes: int) -> float:
-    """Seconds; runs that have not begun are taken to be like others of their kind. nan while nobody knows."""
-    return sum(line.ahead * expected_seconds(line, lines) for line in lines if line.ahead) / processes
+    """Seconds; runs that have not begun are taken to be like others of their kind. nan while nobody knows.
+
+    All share the work, but no run is shared.
+    """
+    each = [line.ahead * expected_seconds(line, lines) for line in lines if line.ahead]
+    return max(float(np.sum(each)) / processes, float(np.max(each, initial=0.0)))
 
 
 def expected_seconds(line: Line, lines: Sequence[Line]) -> float:

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     from flashbulb.study.plan import Plan
     from flashbulb.study.runner import Workers
+    from flashbulb.study.status import Line
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,6 @@ def main(arguments: list[str]) -> int:
         return _list()
     from rich.console import Console
 
-    from flashbulb.study.local import usable_cores
     from flashbulb.study.plan import EVERYTHING, Request, last_request, make_plan, settle
 
     request = Request(options.tasks, options.recipes, options.seeds, options.steps)
@@ -69,7 +69,7 @@ def main(arguments: list[str]) -> int:
     if not console.is_terminal:
         console = Console(width=240)  # a file or a pipe has no edge to wrap at
     if options.status:
-        return _show(plan, options.processes or len(usable_cores()), console)
+        return _show(plan, options.processes, console)
     from flashbulb.study.runner import execute
 
     command = f"flashbulb study {shlex.join(arguments)}"
@@ -79,10 +79,8 @@ def main(arguments: list[str]) -> int:
 
     for path in write_outcome(plan):
         console.print(str(path), soft_wrap=True, highlight=False)
-    failed = [line for line in lines if line.state != "finished"]
-    for line in failed:
-        console.print(f"{line.job.name} failed: {line.reason} ({plan.log(line.job)})", soft_wrap=True, highlight=False)
-    return 1 if failed else 0
+    _name_failures(plan, lines, console)
+    return 1 if any(line.state == "failed" for line in lines) else 0
 
 
 def _workers(options: StudyOptions, plan: Plan) -> Workers:
@@ -117,13 +115,21 @@ def _list() -> int:
     return 0
 
 
-def _show(plan: Plan, processes: int, console: Console) -> int:
-    from flashbulb.study.status import look, summary, table
+def _show(plan: Plan, processes: int | None, console: Console) -> int:
+    from flashbulb.study.local import usable_cores
+    from flashbulb.study.status import look_at_all, summary, table
 
-    lines = [look(plan, job) for job in plan.jobs]
+    lines = look_at_all(plan)
+    running = sum(line.state == "running" for line in lines)
     console.print(table(lines, lines))
-    console.print(summary(lines, processes), highlight=False)
+    console.print(summary(lines, processes or running or len(usable_cores())), highlight=False)
+    _name_failures(plan, lines, console)
+    return 0
+
+
+def _name_failures(plan: Plan, lines: list[Line], console: Console) -> None:
     for line in lines:
         if line.state == "failed":
-            console.print(f"{line.job.name} failed: {line.reason} ({plan.log(line.job)})", soft_wrap=True)
-    return 0
+            console.print(
+                f"{line.job.name} failed: {line.reason} ({plan.log(line.job)})", soft_wrap=True, highlight=False
+            )
