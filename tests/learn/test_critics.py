@@ -1,11 +1,15 @@
-"""Critics: one gradient step against a hand-written Adam, learning, and the maximum of several."""
+"""Critics: their compiled descent against optax and a hand-written Adam, learning, the maximum of several."""
+
+from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import optax
 import pytest
 
 from flashbulb.config import CriticConfig
+from flashbulb.learn import regression
 from flashbulb.learn.critics import fit, init_critics, values
 from flashbulb.learn.networks import forward, forward_numpy
 
@@ -38,7 +42,7 @@ def test_one_step_is_adam_on_the_penalised_square_error(max_grad_norm):
     critics = init_critics(jax.random.key(0), 3, 1, config)
     x = jax.random.normal(jax.random.key(1), (32, 3))
     targets = jax.random.normal(jax.random.key(2), (2, 32))
-    after, _ = fit(critics, x, targets, jax.random.key(3), 1e-3, config)
+    after, _ = fit(critics, np.asarray(x), np.asarray(targets), np.random.default_rng(3), 1e-3, config)
     for index in range(2):
         flat, unflatten = jax.flatten_util.ravel_pytree(network(critics, index))
 
@@ -59,12 +63,71 @@ def test_one_step_is_adam_on_the_penalised_square_error(max_grad_norm):
         np.testing.assert_allclose(np.asarray(moved)[sure], expected[sure], atol=2e-5)
 
 
+@pytest.mark.parametrize("hidden", [(8,), (16, 12)])
+def test_the_compiled_descent_is_that_of_optax(hidden):
+    config = CriticConfig(hidden=hidden, passes=3, minibatch=20, l2=0.01, max_grad_norm=0.5)
+    critics = init_critics(jax.random.key(0), 5, 2, config)
+    rng = np.random.default_rng(0)
+    x, targets = rng.standard_normal((110, 5), np.float32), rng.standard_normal((3, 110), np.float32)
+    once, _ = fit(critics, x, targets, np.random.default_rng(1), 1e-2, config)  # so that moments are not zero
+    twice, losses = fit(once, x, targets, np.random.default_rng(2), 1e-3, config)
+    optimiser = optax.chain(optax.clip_by_global_norm(0.5), optax.adam(1e-3))
+    for index in range(3):
+        params = network(once, index)
+        clip, (adam, scale) = optimiser.init(params)
+        moments = once.optimiser
+        mean, square = (jax.tree.map(lambda a, i=index: a[i], tree) for tree in (moments.mu, moments.nu))
+        state = clip, (adam._replace(count=moments.count[index], mu=mean, nu=square), scale)
+
+        def loss(params, rows, index=index):
+            error = jnp.mean((forward(params, x[rows])[:, 0] - targets[index, rows]) ** 2)
+            return error + 0.01 * sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(params)), error
+
+        errors, shuffle = [], np.random.default_rng(2)
+        for _ in range(3):
+            for rows in shuffle.permutation(110)[:100].reshape(5, 20):
+                gradient, error = jax.grad(loss, has_aux=True)(params, rows)
+                step, state = optimiser.update(gradient, state)
+                params = optax.apply_updates(params, step)
+                errors.append(error)
+        np.testing.assert_allclose(losses[index], np.mean(errors), rtol=1e-4)
+        jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=2e-5), network(twice, index), params)
+        assert int(twice.optimiser.count[index]) == 30
+
+
+def test_fits_side_by_side_are_the_same_fits():
+    config = CriticConfig(hidden=(16, 12), passes=5, minibatch=20)
+    critics = init_critics(jax.random.key(0), 5, 2, config)
+    rng = np.random.default_rng(0)
+    x, targets = rng.standard_normal((400, 5), np.float32), rng.standard_normal((3, 400), np.float32)
+    alone, _ = fit(critics, x, targets, np.random.default_rng(1), 1e-3, config)
+    with ThreadPoolExecutor(3) as pool:
+        together, _ = fit(critics, x, targets, np.random.default_rng(1), 1e-3, config, pool.map)
+    jax.tree.map(np.testing.assert_array_equal, alone, together)
+
+
+def test_the_compiled_tanh_is_tanh():
+    x = np.concatenate([np.linspace(-12, 12, 10_001), [1e-8, -1e-20, 1e30, np.nan]]).astype(np.float32)
+    fast = x.copy()
+    regression._tanh(fast)
+    np.testing.assert_allclose(fast, np.tanh(x.astype(np.float64)), atol=5e-7)
+
+
+def test_what_is_not_a_number_is_not_hidden():
+    config = CriticConfig(hidden=(8,), passes=1, minibatch=20)
+    critics = init_critics(jax.random.key(0), 5, 1, config)
+    x, targets = np.zeros((20, 5), np.float32), np.full((2, 20), np.nan, np.float32)
+    after, losses = fit(critics, x, targets, np.random.default_rng(1), 1e-3, config)
+    assert np.isnan(losses).all()
+    assert np.isnan(after.networks[-1].bias).all()
+
+
 def test_critics_learn_their_own_targets():
     config = CriticConfig(hidden=(32, 32), passes=100, minibatch=50, l2=0.0)
     critics = init_critics(jax.random.key(0), 2, 1, config)
     x = jax.random.uniform(jax.random.key(1), (500, 2), minval=-1, maxval=1)
     targets = jnp.stack([x[:, 0] * x[:, 1], jnp.sin(3 * x[:, 0])])
-    trained, _ = jax.jit(lambda c: fit(c, x, targets, jax.random.key(2), 3e-3, config))(critics)
+    trained, _ = fit(critics, np.asarray(x), np.asarray(targets), np.random.default_rng(2), 3e-3, config)
     v_r, v_c = values(trained, x)
     assert float(jnp.mean((v_r - targets[0]) ** 2)) < 0.02 * float(targets[0].var())
     assert float(jnp.mean((v_c - targets[1]) ** 2)) < 0.02 * float(targets[1].var())
@@ -73,6 +136,7 @@ def test_critics_learn_their_own_targets():
 def test_a_batch_smaller_than_a_minibatch_still_trains():
     config = CriticConfig(hidden=(4,), passes=2, minibatch=64)
     critics = init_critics(jax.random.key(0), 2, 1, config)
-    after, losses = fit(critics, jnp.ones((10, 2)), jnp.ones((2, 10)), jax.random.key(0), 1e-3, config)
+    ones = np.ones((10, 2), np.float32)
+    after, losses = fit(critics, ones, np.ones((2, 10), np.float32), np.random.default_rng(0), 1e-3, config)
     assert np.isfinite(losses).all()
     assert not np.allclose(after.networks[0].weight, critics.networks[0].weight)

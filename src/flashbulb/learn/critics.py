@@ -1,31 +1,30 @@
-"""Value networks, stacked: entry 0 estimates V_R, the others V_C. One scan trains them all."""
+"""Value networks, stacked: entry 0 estimates V_R, the others V_C. JAX evaluates them, `regression.py` fits them."""
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterable, Iterator
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 import optax
 
 from flashbulb.config import CriticConfig
 from flashbulb.learn.networks import Network, forward, init_network
+from flashbulb.learn.regression import Settings, regress
+
+Each = Callable[[Callable[[int], float], Iterable[int]], Iterator[float]]
 
 
 class Critics(NamedTuple):
     networks: Network  # every array has a leading axis: V_R, V_C, ...
-    optimiser: Any
-
-
-def _optimiser(config: CriticConfig) -> optax.GradientTransformation:
-    # The step size is applied outside, where it can decay.
-    return optax.chain(optax.clip_by_global_norm(config.max_grad_norm), optax.scale_by_adam())
+    optimiser: optax.ScaleByAdamState  # likewise
 
 
 def init_critics(key: jax.Array, observation_size: int, cost_critics: int, config: CriticConfig) -> Critics:
     keys = jax.random.split(key, 1 + cost_critics)
     networks = jax.vmap(lambda k: init_network(k, (observation_size, *config.hidden, 1)))(keys)
-    return Critics(networks, jax.vmap(_optimiser(config).init)(networks))
+    return Critics(networks, jax.vmap(optax.scale_by_adam().init)(networks))
 
 
 def values(critics: Critics, observations: jax.Array) -> tuple[jax.Array, jax.Array]:
@@ -36,37 +35,46 @@ def values(critics: Critics, observations: jax.Array) -> tuple[jax.Array, jax.Ar
 
 def fit(
     critics: Critics,
-    observations: jax.Array,
-    targets: jax.Array,
-    key: jax.Array,
-    learning_rate: jax.Array | float,
+    observations: np.ndarray,
+    targets: np.ndarray,
+    rng: np.random.Generator,
+    learning_rate: float,
     config: CriticConfig,
-) -> tuple[Critics, jax.Array]:
-    """Regress the stacked critics on `targets` (critics, states) by shuffled minibatches; mean loss of each.
+    each: Each = map,
+) -> tuple[Critics, np.ndarray]:
+    """Regress the critics on `targets` (critics, states) by shuffled minibatches; mean loss of each.
 
-    A remainder that fills no minibatch is left to the next pass's shuffle.
+    A remainder that fills no minibatch is left to the next pass's shuffle. The critics do not depend on each other:
+    `each` may be the `map` of a pool of threads.
     """
-    optimiser = _optimiser(config)
     states = len(observations)
     size = min(config.minibatch, states)
+    passes = [rng.permutation(states)[: states // size * size] for _ in range(config.passes)]
+    batches = np.concatenate(passes).reshape(-1, size)
+    settings = Settings(np.float32(learning_rate), np.float32(config.l2), np.float32(config.max_grad_norm))
+    sizes = (observations.shape[1], *config.hidden, 1)
+    adam = critics.optimiser
+    vectors, means, squares = _rows(critics.networks), _rows(adam.mu), _rows(adam.nu)
+    counts = np.asarray(adam.count)
 
-    def loss(network: Network, x: jax.Array, y: jax.Array) -> tuple[jax.Array, jax.Array]:
-        error = jnp.mean((forward(network, x)[..., 0] - y) ** 2)
-        penalty = sum(jnp.sum(leaf**2) for leaf in jax.tree.leaves(network))
-        return error + config.l2 * penalty, error
+    def fit_one(c: int) -> float:
+        moments = means[c], squares[c], int(counts[c])
+        return regress(vectors[c], *moments, sizes, observations, targets[c], batches, settings)
 
-    def step(critics: Critics, rows: jax.Array) -> tuple[Critics, jax.Array]:
-        x, y = observations[rows], targets[:, rows]
-        grads, error = jax.vmap(jax.grad(loss, has_aux=True), in_axes=(0, None, 0))(critics.networks, x, y)
-        direction, state = jax.vmap(optimiser.update)(grads, critics.optimiser)
-        networks = jax.tree.map(lambda p, d: p - learning_rate * d, critics.networks, direction)
-        return Critics(networks, state), error
+    losses = np.array(list(each(fit_one, range(len(vectors)))), np.float32)
+    moved = adam._replace(count=counts + len(batches), mu=_stack(means, adam.mu), nu=_stack(squares, adam.nu))
+    return Critics(_stack(vectors, critics.networks), moved), losses
 
-    def one_pass(critics: Critics, pass_key: jax.Array) -> tuple[Critics, jax.Array]:
-        order = jax.random.permutation(pass_key, states)
-        rows = order[: states // size * size].reshape(-1, size)
-        critics, errors = jax.lax.scan(step, critics, rows)
-        return critics, errors.mean(axis=0)
 
-    critics, errors = jax.lax.scan(one_pass, critics, jax.random.split(key, config.passes))
-    return critics, errors.mean(axis=0)
+def _rows(networks: Network) -> np.ndarray:
+    """Stacked networks as one row of parameters each, a copy."""
+    leaves = [np.asarray(leaf, np.float32) for leaf in jax.tree.leaves(networks)]
+    return np.concatenate([leaf.reshape(len(leaf), -1) for leaf in leaves], axis=1)
+
+
+def _stack(rows: np.ndarray, like: Any) -> Any:
+    """The way back, into the shapes of `like`."""
+    leaves, tree = jax.tree.flatten(like)
+    ends = np.cumsum([leaf[0].size for leaf in leaves])
+    parts = np.split(rows, ends[:-1], axis=1)
+    return jax.tree.unflatten(tree, [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)])

@@ -1,12 +1,15 @@
-"""A learner: networks, and the one jitted function that improves them from a batch, assembled from parts."""
+"""A learner: networks, and the function that improves them from a batch, assembled from compiled parts."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from flashbulb.config import Config
 from flashbulb.learn.actors import actor_step_for, init_actor
@@ -66,24 +69,31 @@ def first_budget(recipe: Recipe, config: Config) -> float:
     return config.cost_limit * (config.budget.start if recipe.augmentation == "simmer" else 1.0)
 
 
-def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunction:
-    """Lines 5 to 12 of Algorithm 1 as one compiled function.
+class Judged(NamedTuple):
+    """What is known before anything is learned."""
 
-    Its arguments: the learner's state, the sample, the frozen normaliser, beta, the episodes' means, the share of
-    the run that is done, and a random key.
+    evidence: Evidence
+    targets: jax.Array  # (critics, states)
+    constraint: jax.Array  # c of the linear model
+    lam: jax.Array
+    multiplier: Any
+    schedule: Any
+    balance_bias: jax.Array
+    report: Report
+
+
+def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunction:
+    """Lines 5 to 12 of Algorithm 1: judge the sample, then improve the policy and fit the critics.
+
+    Neither of the latter two needs the other, so they run side by side where there are threads for it; results do not
+    depend on that. Arguments: the learner's state, the sample, the frozen normaliser, beta, the episodes' means, the
+    share of the run that is done, and a random key.
     """
     step_actor = actor_step_for(policy, recipe, config)
+    threads = config.threads or os.cpu_count() or 1
 
     @jax.jit
-    def update(
-        state: LearnerState,
-        sample: Sample,
-        normalise: Affine,
-        beta: jax.Array,
-        episodes: Episodes,
-        progress: jax.Array,
-        key: jax.Array,
-    ) -> Update:
+    def judge(state: LearnerState, sample: Sample, normalise: Affine, beta: Array, episodes: Episodes) -> Judged:
         rewards, schedule, scheduled = _budget(state, sample, episodes, recipe, config)
         seen = estimate(state.critics, sample, rewards, beta, normalise, config)
 
@@ -92,37 +102,57 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
         cost = episodes.cost + config.balance.margin * intrinsic_return
         excess = cost - config.cost_limit
         multiplier, lam, priced = _price(state, cost, recipe, config)
+        constraint = excess / episodes.length if config.trust_region.scale == "step" else excess
 
         observations, actions = _flat(normalise(sample.observations)), _flat(sample.actions)
         log_prob = policy.log_prob(policy.outputs(state.policy, observations), actions)
         a_r, a_c = _flat(standardise(seen.a_r)), _flat(centre(seen.a_c))
-        constraint = excess / episodes.length if config.trust_region.scale == "step" else excess
-        actor, stepped = step_actor(
-            Actor(state.policy, state.optimiser),
-            Evidence(observations, actions, log_prob, a_r, a_c),
-            constraint,
-            lam,
-            config.proximal.learning_rate * (1 - progress),
-            jax.random.fold_in(key, 1),
-        )
+        evidence = Evidence(observations, actions, log_prob, a_r, a_c)
         targets = jnp.stack([_flat(seen.a_r + seen.v_r)] + [_flat(seen.a_c + seen.v_c)] * recipe.cost_critics)
-        critic_rate = config.critic.learning_rate * (1 - progress)
-        critics, losses = fit(state.critics, observations, targets, key, critic_rate, config.critic)
-
         measured = {
             "constraint": excess,
             "intrinsic_return": intrinsic_return,
             "cost_bias": seen.cost_bias.mean(),
             "cost_bias_unsafe": where_unsafe(seen.cost_bias, sample.costs),
             "cost_value": seen.v_c.mean(),
-            "reward_loss": losses[0],
-            "cost_loss": losses[1:].mean(),
-            "entropy": policy.entropy(policy.outputs(actor.params, observations)).mean(),
         }
-        after = LearnerState(actor.params, critics, actor.optimiser, multiplier, schedule)
-        return Update(after, seen.balance_bias, stepped | priced | scheduled | measured)
+        report = priced | scheduled | measured
+        return Judged(evidence, targets, constraint, lam, multiplier, schedule, seen.balance_bias, report)
+
+    @jax.jit
+    def improve(actor: Actor, judged: Judged, learning_rate: Array, key: jax.Array) -> tuple[Actor, Report]:
+        actor, stepped = step_actor(actor, judged.evidence, judged.constraint, judged.lam, learning_rate, key)
+        entropy = policy.entropy(policy.outputs(actor.params, judged.evidence.observations)).mean()
+        return actor, stepped | {"entropy": entropy}
+
+    def update(
+        state: LearnerState,
+        sample: Sample,
+        normalise: Affine,
+        beta: Array,
+        episodes: Episodes,
+        progress: Array,
+        key: jax.Array,
+    ) -> Update:
+        judged = judge(state, sample, normalise, beta, episodes)
+        actor_rate, critic_rate = (rate * (1 - progress) for rate in _learning_rates(config))
+        actor, actor_key = Actor(state.policy, state.optimiser), jax.random.fold_in(key, 1)
+        observations, targets = np.asarray(judged.evidence.observations), np.asarray(judged.targets)
+        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        with ThreadPoolExecutor(threads) as pool:
+            improving = pool.submit(lambda: jax.block_until_ready(improve(actor, judged, actor_rate, actor_key)))
+            critics, losses = fit(state.critics, observations, targets, rng, critic_rate, config.critic, pool.map)
+            actor, stepped = improving.result()
+        fitted = {"reward_loss": losses[0], "cost_loss": losses[1:].mean()}
+        after = LearnerState(actor.params, critics, actor.optimiser, judged.multiplier, judged.schedule)
+        return Update(after, judged.balance_bias, stepped | judged.report | fitted)
 
     return update
+
+
+def _learning_rates(config: Config) -> tuple[np.float32, np.float32]:
+    """Of actor and critics, at the start."""
+    return np.float32(config.proximal.learning_rate), np.float32(config.critic.learning_rate)
 
 
 def _budget(
