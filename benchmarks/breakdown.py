@@ -1,8 +1,8 @@
-"""Where an iteration's time goes: `python -m benchmarks.breakdown [recipe] [task]`.
+"""Where an iteration's time goes: `python -m benchmarks.breakdown [recipe ...] [--tasks ...]`.
 
-The parts of a run's loop are timed one by one over a few iterations, as `run/train.py` calls them. Only the update
-is taken apart: there it is one compiled function, here values and advantages, the actor's step and the critics' are
-compiled on their own, so their sum can differ a little from the whole.
+The parts of a run's loop are timed one by one over a few iterations, as `run/train.py` calls them. In a run the actor's
+step and the critics' fits go on side by side where there are two threads; here they follow each other, on one, so
+that each part has its own time and the sum is that of a run with one thread for learning.
 """
 
 from __future__ import annotations
@@ -62,12 +62,11 @@ def split_update(timers: Timers, policy: Any, config: Config) -> Callable[..., A
     parts = recipe(config.recipe)
     estimates = timed(
         timers,
-        "values and advantages",
+        "advantages",
         jax.jit(lambda c, sample, r, beta, affine: estimate(c, sample, r, beta, affine, config)),
     )
     actor_step = timed(timers, "actor update", jax.jit(actor_step_for(policy, parts, config)))
-    rate = config.critic.learning_rate
-    critic_fit = timed(timers, "critic update", jax.jit(lambda c, x, y, key: fit(c, x, y, key, rate, config.critic)))
+    fit_critics, rng = timed(timers, "critic update", fit), np.random.default_rng(0)
 
     def update(learner: Any, sample: Sample, normalise: Any, beta: float, excess: float, key: Any) -> Any:
         seen = estimates(learner.critics, sample, jnp.asarray(sample.rewards), jnp.float32(beta), normalise)
@@ -81,8 +80,9 @@ def split_update(timers: Timers, policy: Any, config: Config) -> Callable[..., A
         actor = Actor(learner.policy, learner.optimiser)
         step_size, price = jnp.float32(config.proximal.learning_rate), jnp.float32(0.1)
         actor, _ = actor_step(actor, evidence, jnp.float32(excess), price, step_size, key)
-        targets = jnp.stack([a_r + seen.v_r.reshape(-1)] + [a_c + seen.v_c.reshape(-1)] * parts.cost_critics)
-        critics, _ = critic_fit(learner.critics, observations, targets, key)
+        targets = np.stack([a_r + seen.v_r.reshape(-1)] + [a_c + seen.v_c.reshape(-1)] * parts.cost_critics)
+        rate = config.critic.learning_rate
+        critics, _ = fit_critics(learner.critics, np.asarray(observations), targets, rng, rate, config.critic)
         return learner._replace(policy=actor.params, optimiser=actor.optimiser, critics=critics), seen.balance_bias
 
     return update
@@ -103,7 +103,7 @@ def measure(config: Config, iterations: int) -> Timers:
     sample_batch = timed(timers, "whole collection", collect)
     recall = timed(timers, "memory", stream.recall)
     record = timed(timers, "logging", recorder.record)
-    checkpoint = timed(timers, "checkpoint (every tenth)", recorder.checkpoint)
+    checkpoint = timed(timers, "checkpoint (a tenth)", recorder.checkpoint)
     for n in range(iterations + 1):
         if n == 1:
             timers.clear()
@@ -124,7 +124,7 @@ def measure(config: Config, iterations: int) -> Timers:
         )
         record(metrics_row(n, batch, means, totals, {}, beta, intrinsic, memory), batch, 1.0)
         checkpoint(state._replace(env=env.get_state()))
-    timers["checkpoint (every tenth)"] /= 10
+    timers["checkpoint (a tenth)"] /= 10
     timers["task logic"] = timers["whole step"] - timers["physics"] - timers["autoreset"]
     timers["collection besides"] = timers.pop("whole collection") - timers.pop("whole step") - timers["actor inference"]
     for name in timers:
@@ -132,22 +132,33 @@ def measure(config: Config, iterations: int) -> Timers:
     return timers
 
 
+PARTS = ("actor inference", "physics", "task logic", "autoreset", "collection besides", "memory", "advantages")
+PARTS += ("actor update", "critic update", "logging", "checkpoint (a tenth)")
+
+
+def table(columns: list[tuple[str, str]], iterations: int, threads: int | None) -> list[str]:
+    """Milliseconds of each part, one column for each pair of recipe and task."""
+    found = []
+    for name, task in columns:
+        with tempfile.TemporaryDirectory() as runs:
+            found.append(measure(configure(name, task, runs_dir=Path(runs), threads=threads), iterations))
+    heads = [f"{name}, {task.removeprefix('Safety').split('-')[0]}" for name, task in columns]
+    lines = [f"| ms of 20,000 steps | {' | '.join(heads)} |", "| --- " * (1 + len(heads)) + "|"]
+    rows = {part: [timers[part] for timers in found] for part in PARTS}
+    rows["sum"] = [sum(timers.values()) for timers in found]
+    return lines + [f"| {part} | {' | '.join(f'{1000 * s:.0f}' for s in row)} |" for part, row in rows.items()]
+
+
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("recipe", nargs="?", default="mice-cpo")
-    parser.add_argument("task", nargs="?", default="SafetyPointGoal1-v0")
+    parser = argparse.ArgumentParser(description="Where an iteration's time goes.")
+    parser.add_argument("recipes", nargs="*", default=["mice-cpo", "mice-pid"])
+    parser.add_argument("--tasks", nargs="+", default=["SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1"])
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--threads", type=int, default=None)
     options = parser.parse_args()
     prepare_jax()
-    with tempfile.TemporaryDirectory() as runs:
-        config = configure(options.recipe, options.task, runs_dir=Path(runs), threads=options.threads)
-        timers = measure(config, options.iterations)
-    whole = sum(timers.values())
-    print(f"| {options.recipe} on {options.task}, 20,000 steps | ms | share |\n| --- | --- | --- |")
-    for name, seconds in sorted(timers.items(), key=lambda item: -item[1]):
-        print(f"| {name} | {1000 * seconds:.0f} | {100 * seconds / whole:.0f} % |")
-    print(f"| sum | {1000 * whole:.0f} | {20_000 / whole:,.0f} steps/s |")
+    columns = [(name, task) for task in options.tasks for name in options.recipes]
+    print("\n".join(table(columns, options.iterations, options.threads)))
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 Everything is measured in one run, in turns, and repeated, so that a noisy machine does not decide: raw `mj_step`
 of the same model, substeps and threads; stepping alone; and training with each recipe. Rates are medians over the
 turns, shares are medians of each turn's ratio to its own raw physics. Give `--omnisafe-python PATH` to time OmniSafe's
-CPO in the same turns. The second table splits the last iterations of `mice-cpo` into their parts.
+CPO in the same turns. The last table splits an iteration into its parts (`benchmarks/breakdown.py`).
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from rich.console import Console
 
+from benchmarks import breakdown
 from flashbulb.cmdp import make
 from flashbulb.recipes import configure
 from flashbulb.run.csv_log import read_csv
@@ -123,6 +124,8 @@ def main() -> None:
     for task in options.tasks:
         print("\n".join(table(task, measure(task, options.turns, options))), flush=True)
         print()
+    columns = [(recipe, task) for task in options.tasks for recipe in RECIPES[1:]]
+    print("\n".join(breakdown.table(columns, options.iterations, options.threads)))
 
 
 if __name__ == "__main__":
