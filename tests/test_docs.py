@@ -69,6 +69,8 @@ def test_command(command, desk, monkeypatch, capsys):
     words = ["runs/NAME" if word == "RUN" else word for word in words]
     if words[0] == "train" and "--help" not in words:
         words = words[: words.index("--steps")] + SMALL
+    if words[0] == "study" and len(words) > 1:  # tests/study runs them
+        words += ["--status"] * ("--status" not in words)
     if words[0] == "evaluate":
         words[words.index("--episodes") + 1] = "2"
     if words[0] == "bias":
@@ -102,6 +104,8 @@ def test_options_named_in_the_docs_exist(capsys):
     known = set(re.findall(r"--[a-z][a-z0-9.-]*", capsys.readouterr().out))
     elsewhere = {"--episodes", "--to", "--json", "--video", "--states", "--rollouts", "--checkpoint", "--help"}
     elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations"}
+    elsewhere |= {"--scale", "--status", "--tasks", "--recipes", "--seeds", "--on", "--ray-address"}  # of study
+    elsewhere |= {"--head", "--port", "--address", "--generate"}  # of Ray's commands
     for page in PAGES:
         for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9.-]*[a-z0-9]", page.read_text()):
             assert option in known | elsewhere, f"{page.name}: {option}"

@@ -89,8 +89,9 @@ class RayCluster:
             else:
                 self.ray.init(address=address, **quiet)
         except Exception as error:  # Ray has many kinds, bare ones too
-            said = " ".join(str(error).split())[:300]
-            raise UsageError(f"ray_address: no Ray can be had at {address or 'this machine'} ({said}).") from None
+            where, said = address or "this machine", " ".join(str(error).split())[:300].rstrip(".")
+            hint = "if the cluster has a token, set RAY_AUTH_MODE=token"
+            raise UsageError(f"ray_address: no Ray can be had at {where} ({said}); {hint}.") from None
 
     @property
     def count(self) -> int:
