@@ -50,6 +50,8 @@ def test_names_compose():
     assert configure("constant-2.5-ppo-lag", "E").constant.value == 2.5
     assert configure("mice-pid-no-projection", "E").memory.embedding == 0
     assert configure("mice-cpo-no-projection", "E", memory={"neighbours": 3}).memory.embedding == 0
+    salient = configure("mice-pid-salient", "E")
+    assert (salient.memory.view, salient.memory.xi, salient.balance.initial) == ("salient", 0.1, 0.6)
     assert configure("mice-cpo", "E").memory.embedding == 8
 
 
@@ -65,6 +67,8 @@ def test_names_compose():
         ("mice-constant-3-cpo", "already"),
         ("constant-x-cpo", "unknown recipe"),
         ("cpo-no-projection", "projection"),
+        ("cpo-salient", "needs a mice-X"),
+        ("mice-cpo-salient-salient", "and none other"),
         ("", "unknown recipe"),
     ],
 )
@@ -122,6 +126,14 @@ def test_constrained_recipes_learn_to_earn_within_the_limit(name, tmp_path):
     assert metrics["return"][0] < 5
     assert tail(metrics, "return") > 0.6 * best_return(int(LIMIT))
     assert tail(metrics, "return") < 1.02 * best_return(int(LIMIT + TOLERANCE))
+    assert tail(metrics, "cost") < LIMIT + TOLERANCE
+
+
+def test_the_salient_view_learns_too(tmp_path):
+    # Its kernel is wide, and the corridor is short: every state of it is near an unsafe one.
+    metrics = run("mice-cpo-salient", tmp_path, balance={"initial": 0.05, "rate": 0.0})
+    assert metrics["intrinsic_return"].max() > 0.5
+    assert tail(metrics, "return") > 0.6 * best_return(int(LIMIT))
     assert tail(metrics, "cost") < LIMIT + TOLERANCE
 
 

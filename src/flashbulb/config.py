@@ -84,6 +84,9 @@ class MemoryConfig:
     distance: Literal["raw", "mean", "own-mean"] = "raw"
     """Squared distance that the kernel sees: as it is (the paper as printed), over the running mean of the
     k-nearest squared distances (NGU), or with l over its own top-k mean (the authors' code)."""
+    view: Literal["observation", "salient"] = "observation"
+    """What the projection sees: the observation (the paper), or, ours, one with sorted lidars and every entry weighed
+    by how well it tells unsafe states from others (`memory/salience.py`)."""
     exclude_self: bool = False
     """Whether a stored state ignores its own entry when its intrinsic cost is computed."""
     window: int = 1

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from gymnasium import spaces
 
-from flashbulb.cmdp.contract import CMDP, Info, State, StepResult
+from flashbulb.cmdp.contract import CMDP, Info, State, StepResult, rings_of
 from flashbulb.errors import UsageError
 
 SPENT = -1.0  # the entry stops here: below zero nothing depends on it any more
@@ -29,6 +29,7 @@ class Budgeted:
         self.env, self.limit, self.discount = env, limit, discount
         self.env_id, self.num_envs, self.max_episode_steps = env.env_id, env.num_envs, env.max_episode_steps
         self.single_action_space = env.single_action_space
+        self.rings = rings_of(env)  # the budget comes after them
         space = env.single_observation_space
         low, high = np.append(space.low, SPENT), np.append(space.high, np.inf)
         dtype = space.dtype.type

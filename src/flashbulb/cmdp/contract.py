@@ -17,6 +17,7 @@ from gymnasium import spaces
 # sliced by member, written to any array format, and loaded without executing code.
 State = dict[str, np.ndarray]
 Info = dict[str, Any]
+Rings = tuple[tuple[int, int], ...]  # entries of an observation that shift around as the agent turns
 StepResult = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, Info]
 
 
@@ -57,6 +58,12 @@ class CMDP(Protocol):
         ...
 
     def close(self) -> None: ...
+
+
+def rings_of(env: CMDP) -> Rings:
+    """Where the observation has readings around the agent, as (first, end); most environments have none to name."""
+    found: Rings = getattr(env, "rings", ())
+    return found
 
 
 def final_info(obs: np.ndarray, ended: np.ndarray) -> Info:

@@ -213,6 +213,7 @@ class HazardField:
 
     env_id = "HazardField-v0"
     max_episode_steps = EPISODE_STEPS
+    rings = ((MOTION, MOTION + BINS), (MOTION + BINS, OBS_DIM))
 
     def __init__(self, num_envs: int, seed: int) -> None:
         self.num_envs = num_envs

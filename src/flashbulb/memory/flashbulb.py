@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ from scipy.spatial import KDTree
 
 from flashbulb.config import MemoryConfig
 from flashbulb.memory.intrinsic import pseudo_count_cost, rescale
+from flashbulb.memory.salience import salience, unrolled
 from flashbulb.normaliser import Affine
 
 FROM_DATA = np.iinfo(np.int64).min  # the "iteration" of a state that no iteration met
@@ -21,9 +23,13 @@ class FlashbulbMemory(NamedTuple):
     iterations: np.ndarray  # (M,) when each was met
     projection: np.ndarray  # (n, m) the fixed Gaussian matrix of f, or (n, 0) for no projection
     mean_squared_distance: np.ndarray  # () running mean of the k-nearest l^2 (NGU's normalisation)
+    rings: np.ndarray = np.zeros((0, 2), np.int64)  # (R, 2) first and end of the entries that a turn shifts around
+    salience: np.ndarray = np.zeros(0, np.float32)  # (n,) weights of the salient view, or (0,) for the plain one
 
     @classmethod
-    def empty(cls, dimensions: int, config: MemoryConfig, rng: np.random.Generator) -> FlashbulbMemory:
+    def empty(
+        cls, dimensions: int, config: MemoryConfig, rng: np.random.Generator, rings: Iterable[tuple[int, int]] = ()
+    ) -> FlashbulbMemory:
         # Scaled by 1/sqrt(m), a Gaussian matrix keeps squared distances in the mean (Johnson-Lindenstrauss).
         m = config.embedding
         projection = rng.standard_normal((dimensions, m)) / np.sqrt(max(m, 1))
@@ -32,6 +38,8 @@ class FlashbulbMemory(NamedTuple):
             np.zeros(0, np.int64),
             projection.astype(np.float32),
             np.zeros(()),
+            np.array(list(rings), np.int64).reshape(-1, 2),
+            np.ones(dimensions if config.view == "salient" else 0, np.float32),
         )
 
     @property
@@ -57,9 +65,17 @@ class FlashbulbMemory(NamedTuple):
             iterations=np.concatenate([iterations, self.iterations]),
         )
 
+    def attend(self, observations: np.ndarray, unsafe: np.ndarray, normalise: Affine) -> FlashbulbMemory:
+        """Learn from a batch (..., n) which entries tell danger, if the view is the salient one."""
+        if not self.salience.size:
+            return self
+        return self._replace(salience=salience(unrolled(normalise(observations), self.rings), unsafe, self.salience))
+
     def embed(self, observations: np.ndarray, normalise: Affine) -> np.ndarray:
-        """f(s): today's normalisation, then the random projection."""
+        """f(s): today's normalisation, the salient view if that is wanted, then the random projection."""
         normalised = normalise(observations)
+        if self.salience.size:
+            normalised = unrolled(normalised, self.rings) * self.salience
         return normalised @ self.projection if self.projection.shape[1] else normalised
 
     def intrinsic_cost(

@@ -87,6 +87,7 @@ class Remembered:
     def recall(self, memory: FlashbulbMemory, lesson: Lesson) -> Recollection:
         observations, unsafe = lesson.observations, lesson.unsafe
         memory = memory.remember(observations[unsafe], lesson.iteration, self.memory_config)
+        memory = memory.attend(observations, unsafe, lesson.normalise)
         report: dict[str, float] = {}
         if self.supply is not None:
             memory, report = self._draw(memory, self.supply, lesson)

@@ -66,7 +66,10 @@ def load_memories(run: Path, config: Config) -> list[Kept]:
 
 def kept_in(arrays: dict[str, np.ndarray], done: int) -> Kept:
     """What a checkpoint, or a file of this folder, has of it."""
-    memory = FlashbulbMemory(*(arrays[f"memory/{name}"] for name in FlashbulbMemory._fields))
+    # Runs of before the salient view have no entries for it.
+    memory = FlashbulbMemory(
+        *(arrays[f"memory/{name}"] for name in FlashbulbMemory._fields if f"memory/{name}" in arrays)
+    )
     normaliser = Normaliser(*(arrays[f"normaliser/{name}"] for name in Normaliser._fields))
     danger = {name.removeprefix("env/"): array[:1] for name, array in arrays.items() if name.startswith("env/")}
     return Kept(done, memory, normaliser.affine(), danger)

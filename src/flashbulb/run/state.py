@@ -9,6 +9,7 @@ import jax
 import numpy as np
 
 from flashbulb.cmdp import CMDP, State
+from flashbulb.cmdp.contract import Rings, rings_of
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.learn.learner import LearnerState, init_learner
@@ -42,7 +43,7 @@ def start(env: CMDP, policy: Policy, config: Config) -> RunState:
     """The state before iteration 0. Seeds of networks, memory and environment are streams of their own."""
     observations, _ = env.reset(seed=config.seed)
     learner = _new_learner(policy, observations.shape[1], config)
-    return _around(learner, observations, env.get_state(), config)
+    return _around(learner, observations, env.get_state(), rings_of(env), config)
 
 
 def restore(path: Path, env: CMDP, policy: Policy, config: Config) -> RunState:
@@ -52,7 +53,7 @@ def restore(path: Path, env: CMDP, policy: Policy, config: Config) -> RunState:
     learner = jax.eval_shape(lambda: _new_learner(policy, observations.shape[1], config))
     # What a snapshot of the environment holds is the environment's own affair.
     snapshot = {name.removeprefix("env/"): array for name, array in arrays.items() if name.startswith("env/")}
-    state = unflatten(arrays, _around(learner, observations, snapshot, config), path)
+    state = unflatten(arrays, _around(learner, observations, snapshot, rings_of(env), config), path)
     wanted, found = (jax.tree.map(np.shape, tree) for tree in ((learner, observations), (state[0], state.flight[0])))
     if wanted != found:
         raise UsageError(f"checkpoint: {path} has networks or members of other sizes than config.json says.")
@@ -65,12 +66,12 @@ def _new_learner(policy: Policy, observation_size: int, config: Config) -> Learn
     return init_learner(policy, observation_size, recipe(config.recipe), config, key)
 
 
-def _around(learner: LearnerState, observations: np.ndarray, env: State, config: Config) -> RunState:
+def _around(learner: LearnerState, observations: np.ndarray, env: State, rings: Rings, config: Config) -> RunState:
     size = observations.shape[1]
     return RunState(
         learner,
         Normaliser.empty(size),
-        FlashbulbMemory.empty(size, config.memory, np.random.default_rng([config.seed, 1])),
+        FlashbulbMemory.empty(size, config.memory, np.random.default_rng([config.seed, 1]), rings),
         Balance.start(config.balance),
         InFlight.start(observations),
         env,

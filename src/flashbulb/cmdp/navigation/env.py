@@ -60,6 +60,7 @@ class Navigation:
         self._cost_columns = {name: self.judge.costs.index(name) for name in self.level.costs()}
         lidars = BINS * len(self.rules.lidars)
         self._width = self.robot.feels + lidars
+        self.rings = tuple((first, first + BINS) for first in range(self.robot.feels, self._width, BINS))
         low = np.r_[np.full(self.robot.feels, -np.inf), np.zeros(lidars)]
         high = np.r_[np.full(self.robot.feels, np.inf), np.ones(lidars)]
         self.single_observation_space: spaces.Space = spaces.Box(low, high, dtype=np.float64)
