@@ -15,7 +15,7 @@ from flashbulb.run.checkpoint import Checkpoints
 from flashbulb.run.directory import RunDirectory
 from flashbulb.study.local import Cores
 from flashbulb.study.process import command, ending
-from flashbulb.study.runner import execute
+from flashbulb.study.runner import Patience, execute
 from tests.run.killing import assert_identical, rows
 from tests.run.killing import command as in_a_process
 from tests.study.small import BROKEN, ITERATIONS, reference, small_plan
@@ -103,6 +103,17 @@ def test_the_command_stopped_and_asked_for_again(tmp_path, capsys, monkeypatch):
     assert "cpo_HazardField-v0_seed0: finished, return " in capsys.readouterr().out
     assert run(["study", "versus-base", "--scale", "smoke", "--directory", str(tmp_path / "studies"), "--status"]) == 0
     assert capsys.readouterr().out.strip().splitlines()[-1] == "1 finished"
+
+
+def test_patience_with_what_is_killed_again_and_again(tmp_path):
+    """Three times at the same place is enough; a new checkpoint is a new beginning."""
+    plan = small_plan(tmp_path / "study", ("cpo", "HazardField-v0"))
+    (job,), patience = plan.jobs, Patience(plan)
+    assert [patience.lasts(job) for _ in range(3)] == [True, True, False]
+    checkpoints = plan.run(job) / "checkpoints"
+    checkpoints.mkdir(parents=True)
+    (checkpoints / "000002.safetensors").touch()
+    assert [patience.lasts(job) for _ in range(3)] == [True, True, False]
 
 
 def test_a_process_does_not_outlive_the_one_that_started_it(tmp_path):

@@ -11,6 +11,7 @@ studies/NAME-SCALE/
 from __future__ import annotations
 
 import json
+import os
 import re
 from collections.abc import Mapping
 from pathlib import Path
@@ -21,7 +22,7 @@ from flashbulb.config import Config, to_dict
 from flashbulb.errors import UsageError
 from flashbulb.recipes import configure, recipe
 from flashbulb.run.checkpoint import write_whole
-from flashbulb.run.directory import load_config, provenance
+from flashbulb.run.directory import RunDirectory, load_config, provenance
 from flashbulb.study.studies import NOTHING, Study, Variant, study_named
 
 ScaleName = Literal["smoke", "short", "paper"]
@@ -137,6 +138,8 @@ def settle(plan: Plan, command: str) -> Plan:
 
     A run that is there with other settings is refused, for the study would compare what is not comparable.
     """
+    if os.path.isfile(plan.about) and RunDirectory(plan.path).is_locked():
+        raise UsageError(f"directory: {plan.path} is in use by another study; wait for it or stop it.")
     refuse_other_settings(plan)
     before = _read_about(plan.about).get("labels", {})
     plan = plan._replace(labels={**before, **plan.labels})

@@ -8,7 +8,7 @@ from typing import Protocol
 
 from rich.console import Console
 
-from flashbulb.errors import Interrupted, UsageError
+from flashbulb.errors import Interrupted
 from flashbulb.run.checkpoint import Checkpoints
 from flashbulb.run.directory import RunDirectory
 from flashbulb.run.interrupt import Wish, wish_to_stop
@@ -42,18 +42,13 @@ class Workers(Protocol):
 
 def execute(plan: Plan, workers: Workers, console: Console, command: str) -> list[Line]:
     """Until every job is finished or has failed. A signal stops all; `command` is how to go on."""
-    try:
-        with RunDirectory(plan.path).locked(), Board(plan, console, workers.count) as board:
-            waiting = deque(job for job in plan.jobs if board.lines[job.name].state != "finished")
-            try:
-                with wish_to_stop() as wish:
-                    _work(plan, waiting, workers, board, wish)
-            finally:
-                workers.close()
-    except UsageError as error:
-        if "in use by another process" in str(error):
-            raise UsageError(f"directory: {plan.path} is in use by another study; wait for it or stop it.") from None
-        raise
+    with RunDirectory(plan.path).locked(), Board(plan, console, workers.count) as board:
+        waiting = deque(job for job in plan.jobs if board.lines[job.name].state != "finished")
+        try:
+            with wish_to_stop() as wish:
+                _work(plan, waiting, workers, board, wish)
+        finally:
+            workers.close()
     if wish.signal and any(line.state in ("interrupted", "waiting") for line in board.lines.values()):
         finished = sum(line.state == "finished" for line in board.lines.values())
         raise Interrupted(
@@ -63,9 +58,7 @@ def execute(plan: Plan, workers: Workers, console: Console, command: str) -> lis
 
 
 def _work(plan: Plan, waiting: deque[Job], workers: Workers, board: Board, wish: Wish) -> None:
-    tries: Counter[str] = Counter()
-    reached: dict[str, int] = {}
-    stopping, working = False, set[str]()
+    patience, working, stopping = Patience(plan), set[str](), False
     while working or (waiting and not stopping):
         if wish.signal and not stopping:
             stopping = True
@@ -75,22 +68,32 @@ def _work(plan: Plan, waiting: deque[Job], workers: Workers, board: Board, wish:
             workers.start(job)
             working.add(job.name)
             board.begun(job)
-        for job, ending in workers.ended():
+        for job, (kind, reason) in workers.ended():
             working.discard(job.name)
-            if ending.kind in ("killed", "stopped") and not stopping:  # by somebody else
-                done = max(Checkpoints(plan.run(job) / "checkpoints").iterations(), default=0)
-                tries[job.name] = 1 if done > reached.get(job.name, -1) else tries[job.name] + 1
-                reached[job.name] = done
-                if tries[job.name] < TRIES:
+            if kind in ("killed", "stopped") and not stopping:  # by somebody else
+                if patience.lasts(job):
                     waiting.append(job)
-                    board.ended(job, f"{ending.reason}; will be resumed")
+                    board.ended(job, f"{reason}; will be resumed")
                     continue
-                ending = ending._replace(kind="failed")
-            if ending.kind == "failed":
-                plan.failure(job).write_text(ending.reason + "\n")
-            board.ended(job, "finished" if ending.kind == "finished" else ending.reason)
+                kind = "failed"
+            if kind == "failed":
+                plan.failure(job).write_text(reason + "\n")
+            board.ended(job, reason or kind)
         board.refresh()
         time.sleep(PAUSE)
+
+
+class Patience:
+    """With jobs that something kills: as long as they get further, and a few times more."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.kills: Counter[tuple[str, int]] = Counter()
+
+    def lasts(self, job: Job) -> bool:
+        reached = max(Checkpoints(self.plan.run(job) / "checkpoints").iterations(), default=0)
+        self.kills[job.name, reached] += 1
+        return self.kills[job.name, reached] < TRIES
 
 
 def _startable(plan: Plan, waiting: deque[Job]) -> Job | None:
