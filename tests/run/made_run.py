@@ -6,6 +6,7 @@ import jax
 import numpy as np
 
 from flashbulb.cmdp.budget import Budgeted
+from flashbulb.cmdp.contract import rings_of
 from flashbulb.learn.learner import init_learner
 from flashbulb.learn.policy import policy_for
 from flashbulb.recipes import configure, recipe
@@ -32,7 +33,7 @@ def made_run(runs_dir, name, recipe_name="cpo", env="HazardField-v0", iterations
     learner = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape).astype(leaf.dtype), shapes)
     if isinstance(world, Budgeted):
         learner = learner._replace(schedule=learner.schedule._replace(budget=np.float32(17.0)))
-    state = _around(learner, world.reset(seed=seed)[0], world.get_state(), config)
+    state = _around(learner, world.reset(seed=seed)[0], world.get_state(), rings_of(world), config)
     normaliser = state.normaliser.absorb(rng.normal(0.3, 2.0, (500, size)))
     totals = state.totals._replace(iterations=np.int64(done), steps=np.int64(300 * done))
     state = state._replace(normaliser=normaliser, totals=totals)
