@@ -1,9 +1,8 @@
 """Least squares with a small tanh network: shuffled minibatches, backpropagation and Adam as one compiled loop.
 
-A step works on 64 states and five thousand parameters. So little is done by each operation of a general compiler that
-half of XLA's time goes into passing from one to the next; written out, the same descent takes a quarter of the
-time, and several run side by side, one to a core (docs/performance.md). The result is that of optax's Adam on a JAX
-network up to rounding, which is what the tests hold it against.
+A step works on 64 states and five thousand parameters: so little for each operation that XLA takes 70 microseconds for
+it where these loops around BLAS take 28, and fits of several networks run side by side, one to a core
+(docs/performance.md). The result is that of optax's Adam on a JAX network up to rounding, to which tests hold it.
 """
 
 from __future__ import annotations

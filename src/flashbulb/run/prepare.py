@@ -7,7 +7,7 @@ from pathlib import Path
 
 import jax
 
-THREADS = "2"
+THREADS = "1"
 FLAG = "xla_cpu_multi_thread_eigen"
 
 
@@ -15,8 +15,9 @@ def prepare_jax() -> None:
     """The same results on any number of cores, and compiled updates kept between runs in the user's cache directory.
 
     XLA splits long sums among its threads, as many as there are cores, and so adds in another order elsewhere. Only
-    NPROC decides that; we fix it unless the user does. The flag changes no bits: products of our size are faster
-    where each stays in one thread.
+    NPROC decides that; we fix it unless the user does. One thread is also the fastest: operations of our size cost less
+    than handing them from thread to thread, and the second core has critics to fit meanwhile (`learn/learner.py`).
+    The flag keeps products in one thread where a user allows more, and changes no bits.
     """
     os.environ.setdefault("NPROC", THREADS)
     flags = os.environ.get("XLA_FLAGS", "")
