@@ -132,8 +132,19 @@ def measure(config: Config, iterations: int) -> Timers:
     return timers
 
 
-PARTS = ("actor inference", "physics", "task logic", "autoreset", "collection besides", "memory", "advantages")
-PARTS += ("actor update", "critic update", "logging", "checkpoint (a tenth)")
+PARTS = (
+    "actor inference",
+    "physics",
+    "task logic",
+    "autoreset",
+    "collection besides",
+    "memory",
+    "advantages",
+    "actor update",
+    "critic update",
+    "logging",
+    "checkpoint (a tenth)",
+)
 
 
 def table(columns: list[tuple[str, str]], iterations: int, threads: int | None) -> list[str]:
