@@ -17,7 +17,7 @@ from flashbulb.study.runner import execute
 from tests.run.killing import assert_identical, rows
 from tests.study.small import BROKEN, reference, small_plan
 
-LONG = 150  # iterations: enough for a node to die in the middle
+LONG = 400  # iterations: enough for a node to die in the middle, even if it began long before the other
 
 
 @pytest.fixture

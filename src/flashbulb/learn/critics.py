@@ -11,7 +11,6 @@ import optax
 
 from flashbulb.config import CriticConfig
 from flashbulb.learn.networks import Network, forward, init_network
-from flashbulb.learn.regression import Settings, regress
 
 Each = Callable[[Callable[[int], float], Iterable[int]], Iterator[float]]
 
@@ -47,6 +46,8 @@ def fit(
     A remainder that fills no minibatch is left to the next pass's shuffle. The critics do not depend on each other:
     `each` may be the `map` of a pool of threads.
     """
+    from flashbulb.learn.regression import Settings, regress  # a trained policy has no need of a compiler
+
     states = len(observations)
     size = min(config.minibatch, states)
     passes = [rng.permutation(states)[: states // size * size] for _ in range(config.passes)]
