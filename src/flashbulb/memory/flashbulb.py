@@ -6,10 +6,10 @@ from collections.abc import Iterable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.spatial import KDTree
 
 from flashbulb.config import MemoryConfig
 from flashbulb.memory.intrinsic import pseudo_count_cost, rescale
+from flashbulb.memory.neighbours import nearest
 from flashbulb.memory.salience import salience, unrolled
 from flashbulb.normaliser import Affine
 
@@ -111,11 +111,9 @@ class FlashbulbMemory(NamedTuple):
         workers: int,
     ) -> np.ndarray:
         """l^2 to the k nearest remembered states (B, k), infinite where the memory has fewer than k."""
-        k = config.neighbours
         drop_self = config.exclude_self and remembered is not None
-        # In eight dimensions a query visits most leaves; larger ones are searched faster than more of them.
-        tree = KDTree(self.embed(self.states, normalise), leafsize=32)
-        length, _ = tree.query(self.embed(observations, normalise), k=np.arange(1, k + 1 + drop_self), workers=workers)
+        states, asked = self.embed(self.states, normalise), self.embed(observations, normalise)
+        squared = nearest(states, asked, config.neighbours + drop_self, workers)
         if drop_self:
-            length = np.where(np.asarray(remembered)[:, None], length[:, 1:], length[:, :-1])
-        return np.square(length)
+            squared = np.where(np.asarray(remembered)[:, None], squared[:, 1:], squared[:, :-1])
+        return squared

@@ -91,11 +91,11 @@ class Remembered:
         report: dict[str, float] = {}
         if self.supply is not None:
             memory, report = self._draw(memory, self.supply, lesson)
-        flat = observations.reshape(-1, observations.shape[-1])
+        walks = observations.swapaxes(0, 1).reshape(-1, observations.shape[-1])  # neighbours in time are so in space
         intrinsic, memory = memory.intrinsic_cost(
-            flat, lesson.normalise, self.memory_config, unsafe.ravel(), self.workers
+            walks, lesson.normalise, self.memory_config, unsafe.T.ravel(), self.workers
         )
-        return Recollection(memory, intrinsic.reshape(unsafe.shape), report)
+        return Recollection(memory, np.ascontiguousarray(intrinsic.reshape(unsafe.T.shape).T), report)
 
     def _draw(
         self, memory: FlashbulbMemory, supply: Supply, lesson: Lesson
