@@ -50,9 +50,13 @@ def timed(timers: Timers, name: str, function: Callable[..., Any]) -> Callable[.
 
 
 def watch_env(timers: Timers, env: Any) -> None:
-    """Physics, autoreset, and the whole step, whatever the family of the task."""
-    physics, restart = ("advance", "_begin") if hasattr(env.physics, "advance") else ("step", "_restart")
-    setattr(env.physics, physics, timed(timers, "physics", getattr(env.physics, physics)))
+    """Physics, autoreset, and the whole step, whatever the family of the task. Where Points glide, that is task logic:
+    one call moves, judges and observes, and physics is what is left to MuJoCo."""
+    navigates = hasattr(env, "_simulator")
+    simulator, advance, restart = (
+        (env._simulator, "advance", "_begin") if navigates else (env.physics, "step", "_restart")
+    )
+    setattr(simulator, advance, timed(timers, "physics", getattr(simulator, advance)))
     setattr(env, restart, timed(timers, "autoreset", getattr(env, restart)))
     env.step = timed(timers, "whole step", env.step)
 

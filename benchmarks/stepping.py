@@ -20,7 +20,8 @@ import numpy as np
 
 from flashbulb.cmdp import env_ids, make
 
-STEPS_PER_TURN = 10  # few: raw physics does not reset, so its states must not drift far from those of the task
+RAW_STEPS = 10  # in a turn; few: raw physics does not reset, so its states must not drift far from those of the task
+TASK_STEPS = 100  # more: ten steps of a Point task are over before caches and threads have found their places
 
 
 def now() -> np.ndarray:
@@ -29,16 +30,16 @@ def now() -> np.ndarray:
 
 
 def turn(env: Any, rng: np.random.Generator) -> tuple[np.ndarray, np.ndarray]:
-    """Both kinds of seconds for one turn of raw physics, and for the task's own steps."""
+    """Both kinds of seconds per vector step, of raw physics and of the task."""
     space = env.single_action_space
-    size = (STEPS_PER_TURN, env.num_envs, *space.shape)
+    size = (TASK_STEPS, env.num_envs, *space.shape)
     actions = rng.uniform(space.low, space.high, size).astype(space.dtype)
     begin = now()
-    env.raw_physics(actions)
+    env.raw_physics(actions[:RAW_STEPS])
     middle = now()
     for row in actions:
         env.step(row)
-    return middle - begin, now() - middle
+    return (middle - begin) / RAW_STEPS, (now() - middle) / TASK_STEPS
 
 
 def measure(env_id: str, num_envs: int, threads: int | None, turns: int) -> tuple[float, float, float, float]:
@@ -50,7 +51,7 @@ def measure(env_id: str, num_envs: int, threads: int | None, turns: int) -> tupl
         turn(env, rng)
     raw, task = np.array([turn(env, rng) for _ in range(turns)]).swapaxes(0, 1)
     env.close()
-    speeds = STEPS_PER_TURN * num_envs / np.median([raw[:, 0], task[:, 0]], axis=1)
+    speeds = num_envs / np.median([raw[:, 0], task[:, 0]], axis=1)
     ratios = np.median(raw / task, axis=0)
     return float(speeds[0]), float(speeds[1]), float(ratios[0]), float(ratios[1])
 

@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.gliding import Poses, World, glide, opened
 from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_hazard
+from flashbulb.cmdp.navigation.physics import SUBSTEPS
+from flashbulb.cmdp.navigation.robots import see_point
 from flashbulb.cmdp.navigation.streams import choice, compiled, copy, next_double
 from flashbulb.cmdp.navigation.tasks import BUTTON_PAUSE
 
@@ -53,3 +56,15 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         verdict.goal_met[i] = met
         if met:
             _next_button(batch, rules, i, pos)
+
+
+@compiled
+def leap(world: World, actions: np.ndarray, others: np.ndarray, verdict: tuple, poses: Poses, obs: np.ndarray) -> int:
+    """A whole step in one call if every Point glides. Otherwise the number of those that do not: see `glide`."""
+    batch, rules, course = opened(world)
+    everyone = np.arange(len(actions))
+    count = glide(batch, rules, course, everyone, actions, SUBSTEPS, others)
+    if count == 0:
+        judge(batch, rules, Verdict(*verdict))
+        see_point(batch, rules, everyone, poses[0], poses[1], obs)
+    return count

@@ -7,7 +7,10 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
+from flashbulb.cmdp.navigation.gliding import Poses, World, glide, opened
 from flashbulb.cmdp.navigation.judging import Verdict, close_step
+from flashbulb.cmdp.navigation.physics import SUBSTEPS
+from flashbulb.cmdp.navigation.robots import see_point
 from flashbulb.cmdp.navigation.streams import compiled, next_double
 from flashbulb.cmdp.navigation.tasks import CIRCLE_RADIUS
 
@@ -32,3 +35,15 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         outside = abs(x) > rules.boundary[0] or abs(y) > rules.boundary[1]
         verdict.parts[i, 0] = 1.0 if outside else 0.0
         close_step(batch, rules, i, reward, verdict)
+
+
+@compiled
+def leap(world: World, actions: np.ndarray, others: np.ndarray, verdict: tuple, poses: Poses, obs: np.ndarray) -> int:
+    """A whole step in one call if every Point glides. Otherwise the number of those that do not: see `glide`."""
+    batch, rules, course = opened(world)
+    everyone = np.arange(len(actions))
+    count = glide(batch, rules, course, everyone, actions, SUBSTEPS, others)
+    if count == 0:
+        judge(batch, rules, Verdict(*verdict))
+        see_point(batch, rules, everyone, poses[0], poses[1], obs)
+    return count

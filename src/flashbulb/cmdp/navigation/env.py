@@ -13,11 +13,11 @@ from flashbulb.cmdp.contract import Info, State, StepResult, final_info
 from flashbulb.cmdp.navigation import button, circle, goal
 from flashbulb.cmdp.navigation.batch import empty_batch, rules_of
 from flashbulb.cmdp.navigation.gliding import GlidingPhysics
-from flashbulb.cmdp.navigation.judging import empty_verdict
+from flashbulb.cmdp.navigation.judging import Verdict, empty_verdict
 from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
 from flashbulb.cmdp.navigation.lidar import BINS
 from flashbulb.cmdp.navigation.model import build_model
-from flashbulb.cmdp.navigation.physics import SUBSTEPS, Physics, RolloutPhysics
+from flashbulb.cmdp.navigation.physics import SUBSTEPS, RolloutPhysics
 from flashbulb.cmdp.navigation.placing import Layout, complete_layout, read_layout, write_layout
 from flashbulb.cmdp.navigation.robots import ROBOTS
 from flashbulb.cmdp.navigation.streams import seeded
@@ -26,17 +26,19 @@ from flashbulb.errors import UsageError
 
 
 class Judge(NamedTuple):
-    """The compiled loops of one aim: `begin` an episode, `judge` a step; and the names of its costs."""
+    """The compiled loops of one aim: `begin` an episode, `judge` a step, `leap` where it needs no simulator; and the
+    names of its costs."""
 
     begin: Callable[..., int]
     judge: Callable[..., None]
+    leap: Callable[..., int]
     costs: tuple[str, ...]
 
 
 JUDGES = {
-    Aim.GOAL: Judge(goal.begin, goal.judge, goal.COSTS),
-    Aim.CIRCLE: Judge(circle.begin, circle.judge, circle.COSTS),
-    Aim.BUTTON: Judge(button.begin, button.judge, button.COSTS),
+    Aim.GOAL: Judge(goal.begin, goal.judge, goal.leap, goal.COSTS),
+    Aim.CIRCLE: Judge(circle.begin, circle.judge, circle.leap, circle.COSTS),
+    Aim.BUTTON: Judge(button.begin, button.judge, button.leap, button.COSTS),
 }
 
 
@@ -53,9 +55,9 @@ class Navigation:
         self.rules = rules_of(self.level, self.model, self.robot.qpos, self.robot.senses)
         self.batch = empty_batch(num_envs, self.rules, self.model)
         self._simulator = RolloutPhysics(self.model, self.rules, num_envs, threads)
-        self.physics: Physics = self._simulator
+        self.physics: RolloutPhysics | GlidingPhysics = self._simulator
         if robot == "Point":  # it obeys a closed form wherever it touches nothing
-            self.physics = GlidingPhysics(self.level, self.rules, self._simulator)
+            self.physics = GlidingPhysics(self.level, self.rules, self.batch, self._simulator)
         self.judge = JUDGES[self.level.aim]
         self._cost_columns = {name: self.judge.costs.index(name) for name in self.level.costs()}
         lidars = BINS * len(self.rules.lidars)
@@ -81,10 +83,11 @@ class Navigation:
     def step(self, actions: np.ndarray) -> StepResult:
         if not self._began:
             raise UsageError("step: the batch has not begun; call reset or set_state first.")
-        self.physics.advance(self.batch, self._everyone, self._bounded(actions))
-        verdict = empty_verdict(self.num_envs, len(self.judge.costs))
-        self.judge.judge(self.batch, self.rules, verdict)
-        obs = self.observe()  # after the judgement: a goal just reached has moved on
+        bounded = self._bounded(actions)
+        verdict, obs = empty_verdict(self.num_envs, len(self.judge.costs)), np.empty((self.num_envs, self._width))
+        if not self._leapt(bounded, verdict, obs):
+            self.judge.judge(self.batch, self.rules, verdict)
+            self._see(self._everyone, obs)  # after the judgement: a goal just reached has moved on
         ended = verdict.terminated | verdict.truncated
         info = final_info(obs, ended) | {"goal_met": verdict.goal_met}
         info |= {name: verdict.parts[:, column] for name, column in self._cost_columns.items()}
@@ -92,6 +95,17 @@ class Navigation:
             info["final_obs"] = obs.copy()
             self._begin(np.flatnonzero(ended), obs)
         return obs, verdict.reward, verdict.cost, verdict.terminated, verdict.truncated, info
+
+    def _leapt(self, actions: np.ndarray, verdict: Verdict, obs: np.ndarray) -> bool:
+        """Move everybody; true if judgement and observations were made at once."""
+        if not isinstance(self.physics, GlidingPhysics):
+            self.physics.advance(self.batch, self._everyone, actions)
+            return False
+        others, poses = self.physics.others, (self._pos, self._mat)
+        left = self.judge.leap(self.physics.world, actions, others, tuple(verdict), poses, obs)
+        if left:
+            self._simulator.advance(self.batch, others[:left], actions[others[:left]])
+        return left == 0
 
     def observe(self) -> np.ndarray:
         obs = np.empty((self.num_envs, self._width))

@@ -19,9 +19,13 @@ def _see(x: float, y: float, pos: np.ndarray, mat: np.ndarray, reach: float, bin
     dx, dy, dz = x - pos[0], y - pos[1], -pos[2]
     ahead = mat[0, 0] * dx + mat[1, 0] * dy + mat[2, 0] * dz
     left = mat[0, 1] * dx + mat[1, 1] * dy + mat[2, 1] * dz
-    angle = math.atan2(left, ahead) % (2 * math.pi)
+    strength = (reach - math.sqrt(ahead * ahead + left * left)) / reach
+    if strength <= 0.0:
+        return
+    angle = math.atan2(left, ahead)
+    if angle < 0.0:
+        angle += 2 * math.pi
     b = min(int(angle / _WIDTH), BINS - 1)  # a tiny negative angle rounds to a full turn
-    strength = max(0.0, reach - math.hypot(ahead, left)) / reach
     fraction = (angle - _WIDTH * b) / _WIDTH
     after, before = (b + 1) % BINS, (b - 1) % BINS
     bins[b] = max(bins[b], strength)

@@ -8,7 +8,6 @@ the result cannot depend on which thread stepped which member.
 from __future__ import annotations
 
 import math
-from typing import Protocol
 
 import mujoco
 import numpy as np
@@ -19,18 +18,6 @@ from flashbulb.cmdp.navigation.streams import compiled
 from flashbulb.cmdp.navigation.tasks import BUTTON_RADIUS, GREMLIN_HEIGHT, GREMLIN_TRAVEL
 
 SUBSTEPS = 10
-
-
-class Physics(Protocol):
-    def advance(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
-        """One environment step of the members, under one action each."""
-        ...
-
-    def sense(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
-        """Read the sensors of the members where they stand, under their actions."""
-        ...
-
-    def close(self) -> None: ...
 
 
 @compiled
@@ -83,6 +70,7 @@ class RolloutPhysics:
         self._everyone = np.arange(count)
 
     def advance(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
+        """One environment step of the members, under one action each."""
         count = len(members)
         control, states, sensed = self._control[:count], self._states[:count], self._sensed[:count]
         fill_controls(batch, self.rules, members, actions, control)
@@ -91,6 +79,7 @@ class RolloutPhysics:
         batch.sensors[members] = sensed[:, SUBSTEPS]
 
     def sense(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
+        """Read the sensors of the members where they stand, under their actions."""
         count = len(members)
         control, states, sensed = (
             np.zeros((count, 1, a.shape[2])) for a in (self._control, self._states, self._sensed)
