@@ -122,6 +122,20 @@ def test_what_is_not_a_number_is_not_hidden():
     assert np.isnan(after.networks[-1].bias).all()
 
 
+def test_weights_of_a_silent_input_end_at_zero_and_not_in_subnormal_numbers():
+    config = CriticConfig(hidden=(8, 8), passes=1000, minibatch=20, l2=1e-3)
+    critics = init_critics(jax.random.key(0), 3, 1, config)
+    rng = np.random.default_rng(0)
+    x, targets = rng.standard_normal((100, 3), np.float32), rng.standard_normal((2, 100), np.float32)
+    x[:, 1] = 0  # as the turn of a robot that cannot roll
+    after, _ = fit(critics, x, targets, np.random.default_rng(1), 1e-2, config)
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves((after.networks, after.optimiser.mu, after.optimiser.nu))]
+    assert not any(((leaf != 0) & (np.abs(leaf) < np.finfo(np.float32).tiny)).any() for leaf in leaves)
+    weights = np.asarray(after.networks[0].weight)
+    assert not weights[:, 1].any()
+    assert np.abs(weights[:, [0, 2]]).min() > 0
+
+
 def test_critics_learn_their_own_targets():
     config = CriticConfig(hidden=(32, 32), passes=100, minibatch=50, l2=0.0)
     critics = init_critics(jax.random.key(0), 2, 1, config)

@@ -18,6 +18,8 @@ compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"re
 
 Arrays = tuple[np.ndarray, ...]  # one per layer
 MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8  # Adam's
+# What is nearer to zero is zero: a weight's penalty has a square of 1e-33, still a normal number.
+_NO_WEIGHT, _NO_MEAN, _NO_SQUARE = np.float32(1e-12), np.float32(1e-30), np.float32(1e-36)
 _SATURATED = np.float32(8.0)  # where tanh is 1 within two roundings of single precision
 
 
@@ -169,20 +171,30 @@ def _regularise(vector: np.ndarray, gradient: np.ndarray, settings: Settings) ->
             gradient[i] *= factor
 
 
+@numba.njit(forceinline=True)
+def _ended(x: np.float32, least: np.float32) -> np.float32:
+    return np.float32(0) if abs(x) < least else x  # what is not a number stays that way
+
+
 @compiled
 def _adam(
     vector: np.ndarray, gradient: np.ndarray, mean: np.ndarray, square: np.ndarray, count: int, rate: np.float32
 ) -> None:
-    """Kingma and Ba's step, moments corrected for their start at zero."""
+    """Kingma and Ba's step, moments corrected for their start at zero.
+
+    Weights of an input that is always zero only shrink, with their moments. Below the smallest normal number each
+    operation on them would take a hundred times as long, so they end at zero before that.
+    """
     b1, b2, epsilon = np.float32(MEAN_DECAY), np.float32(SQUARE_DECAY), np.float32(EPSILON)
     one = np.float32(1)
     step = rate * np.float32(1 / (1 - MEAN_DECAY**count))
     unbias = np.float32(1 / (1 - SQUARE_DECAY**count))
     for i in range(len(vector)):
         g = gradient[i]
-        mean[i] = b1 * mean[i] + (one - b1) * g
-        square[i] = b2 * square[i] + (one - b2) * g * g
-        vector[i] -= step * mean[i] / (np.sqrt(square[i] * unbias) + epsilon)
+        m = _ended(b1 * mean[i] + (one - b1) * g, _NO_MEAN)
+        s = _ended(b2 * square[i] + (one - b2) * g * g, _NO_SQUARE)
+        mean[i], square[i] = m, s
+        vector[i] = _ended(vector[i] - step * m / (np.sqrt(s * unbias) + epsilon), _NO_WEIGHT)
 
 
 def _lambert(depth: int) -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]]:
