@@ -1,5 +1,6 @@
 """Critics: their compiled descent against optax and a hand-written Adam, learning, the maximum of several."""
 
+import os
 from concurrent.futures import ThreadPoolExecutor
 
 import jax
@@ -104,6 +105,19 @@ def test_fits_side_by_side_are_the_same_fits():
     with ThreadPoolExecutor(3) as pool:
         together, _ = fit(critics, x, targets, np.random.default_rng(1), 1e-3, config, pool.map)
     jax.tree.map(np.testing.assert_array_equal, alone, together)
+
+
+@pytest.mark.skipif((os.cpu_count() or 1) < 2, reason="needs two cores to compare with one")
+def test_threads_of_the_matrix_library_change_nothing():
+    config = CriticConfig(hidden=(300, 100), passes=1, minibatch=500)
+    critics = init_critics(jax.random.key(0), 40, 1, config)
+    rng = np.random.default_rng(0)
+    x, targets = rng.standard_normal((2_000, 40), np.float32), rng.standard_normal((2, 2_000), np.float32)
+    found = []
+    for threads in (1, 2):
+        with regression.blas().limit(limits=threads):
+            found.append(fit(critics, x, targets, np.random.default_rng(1), 1e-3, config)[0])
+    jax.tree.map(np.testing.assert_array_equal, *found)
 
 
 def test_the_compiled_tanh_is_tanh():

@@ -46,7 +46,7 @@ def fit(
     A remainder that fills no minibatch is left to the next pass's shuffle. The critics do not depend on each other:
     `each` may be the `map` of a pool of threads.
     """
-    from flashbulb.learn.regression import Settings, regress  # a trained policy has no need of a compiler
+    from flashbulb.learn.regression import Settings, blas, regress  # a trained policy has no need of a compiler
 
     states = len(observations)
     size = min(config.minibatch, states)
@@ -62,7 +62,8 @@ def fit(
         moments = means[c], squares[c], int(counts[c])
         return regress(vectors[c], *moments, sizes, observations, targets[c], batches, settings)
 
-    losses = np.array(list(each(fit_one, range(len(vectors)))), np.float32)
+    with blas().limit(limits=1):  # it would split large products among cores, and so add in another order elsewhere
+        losses = np.array(list(each(fit_one, range(len(vectors)))), np.float32)
     moved = adam._replace(count=counts + len(batches), mu=_stack(means, adam.mu), nu=_stack(squares, adam.nu))
     return Critics(_stack(vectors, critics.networks), moved), losses
 

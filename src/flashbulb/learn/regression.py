@@ -8,10 +8,12 @@ it where these loops around BLAS take 28, and fits of several networks run side 
 from __future__ import annotations
 
 import itertools
+from functools import cache
 from typing import NamedTuple
 
 import numba
 import numpy as np
+from threadpoolctl import ThreadpoolController
 
 # Sums may be reordered and products fused; what is not a number stays that way.
 compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
@@ -72,6 +74,14 @@ def regress(
     return _descend(
         network, gradient, mean, square, count, activations, backwards, observations, targets, batches, settings
     )
+
+
+@cache
+def blas() -> ThreadpoolController:
+    """The library that multiplies matrices for compiled code, once it is loaded."""
+    import scipy.linalg.cython_blas  # noqa: F401
+
+    return ThreadpoolController().select(user_api="blas")
 
 
 @compiled
