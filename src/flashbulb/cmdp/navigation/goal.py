@@ -75,7 +75,7 @@ def leap(world: World, actions: np.ndarray, others: np.ndarray, verdict: tuple, 
     """A whole step in one call if every Point glides. Otherwise the number of those that do not: see `glide`."""
     batch, rules, course = opened(world)
     everyone = np.arange(len(actions))
-    count = glide(batch, rules, course, everyone, actions, SUBSTEPS, others)
+    count = glide(batch, rules, course, everyone, actions, np.int64(SUBSTEPS), others)
     if count == 0:
         judge(batch, rules, Verdict(*verdict))
         see_point(batch, rules, everyone, poses[0], poses[1], obs)

@@ -11,8 +11,9 @@ from flashbulb.cmdp.navigation.batch import Batch, Rules
 from flashbulb.cmdp.navigation.streams import compiled, inlined, uniform
 
 LAYOUTS = 10_000  # tries to place everything
-DRAWS = 100  # tries to place one object before the layout is begun anew
-GOAL_DRAWS = 10_000
+# Plain integers would be types of their own to the compiler, each with its own copy of what they are passed to.
+DRAWS = np.int64(100)  # tries to place one object before the layout is begun anew
+GOAL_DRAWS = np.int64(10_000)
 VASE_HEIGHT = 0.1 - 4e-5
 GREMLIN_START = 0.1
 
@@ -47,7 +48,7 @@ def sample_layout(stream: np.ndarray, objects: np.ndarray, rules: Rules) -> bool
     """Fill `objects` (x, y, yaw); false if no layout was found."""
     count = len(rules.keepout)
     for _ in range(LAYOUTS):
-        placed = 0
+        placed = np.int64(0)
         while placed < count and _place(stream, placed, placed, DRAWS, objects, rules):
             placed += 1
         if placed == count:
