@@ -146,8 +146,10 @@ def test_without_any_checkpoint_it_begins_at_the_beginning(finished, tmp_path):
     run = copy(finished, tmp_path)
     for path in (run / "checkpoints").iterdir():
         empty(path)
+    (run / "spaces.json").unlink()  # killed before it was written
     resume(run, Console(quiet=True))
     assert_identical(finished, run, 6)
+    assert (run / "spaces.json").read_bytes() == (finished / "spaces.json").read_bytes()
 
 
 def test_a_checkpoint_whose_rows_were_lost_is_not_used(finished, tmp_path):

@@ -71,6 +71,7 @@ def resume(
     prepare_jax()
     with directory.locked(), _world(config, env) as (world, policy):
         stream = _stream(config, world)
+        save_spaces(directory.path, world)  # a run killed at its very start has none
         state = _newest_state(config, directory, world, policy, console)
         if state.done >= config.iterations:
             result = read_result(directory)
