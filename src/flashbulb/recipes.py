@@ -40,7 +40,7 @@ def _find(name: str) -> Recipe | None:
     return RECIPES.get(name) or _compose(name)
 
 
-# The salient view reaches further, so a smaller factor does as much: chosen on PointGoal1, tuning seeds (docs/method.md).
+# The salient view reaches further, so a smaller factor does as much: chosen on tuning seeds of PointGoal1 (method.md).
 _SALIENT = {"memory": {"view": "salient", "xi": 0.1}, "balance": {"initial": 0.6, "rate": 0.0006}}
 _SUFFIXES: dict[str, tuple[str, Mapping[str, Any]]] = {
     "-no-projection": ("Ablation: no random projection.", {"memory": {"embedding": 0}}),
