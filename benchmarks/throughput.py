@@ -2,8 +2,9 @@
 
 Everything is measured in one run, in turns, and repeated, so that a noisy machine does not decide: raw `mj_step`
 of the same model, substeps and threads; stepping alone; and training with each recipe. Rates are medians over the
-turns, shares are medians of each turn's ratio to its own raw physics. Give `--omnisafe-python PATH` to time OmniSafe's
-CPO in the same turns. The last table splits an iteration into its parts (`benchmarks/breakdown.py`).
+turns, shares are medians of each measurement's ratio to raw physics right before and after it. Give
+`--omnisafe-python PATH` to time OmniSafe's CPO in the same turns. The last table splits an iteration into its parts
+(`benchmarks/breakdown.py`).
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ import statistics
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from rich.console import Console
@@ -29,9 +31,10 @@ from flashbulb.run.train import train
 TASKS = ("SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1")
 RECIPES = ("cpo", "mice-cpo", "mice-pid")
 NUM_ENVS = 20
+RAW, PEER = "raw mj_step", "OmniSafe CPO"
 
 
-def raw_rate(env: Any, rng: np.random.Generator, steps: int = 200) -> float:
+def raw_rate(env: Any, rng: np.random.Generator, steps: int = 400) -> float:
     """Environment steps per second of nothing but `mj_step`."""
     actions = _actions(env, rng, steps)
     begun = time.perf_counter()
@@ -54,13 +57,13 @@ def _actions(env: Any, rng: np.random.Generator, steps: int) -> np.ndarray:
     return rng.uniform(space.low, space.high, (steps, env.num_envs, *space.shape)).astype(space.dtype)
 
 
-def training(recipe: str, task: str, iterations: int, threads: int | None) -> Iterator[dict[str, np.ndarray]]:
-    """Timing of one short run after another; the first iteration of each compiles and is left out."""
+def training_rate(recipe: str, task: str, iterations: int, threads: int | None) -> float:
+    """Of one short run; its first iteration compiles and is left out."""
     with tempfile.TemporaryDirectory() as runs:
         config = configure(recipe, task, steps=iterations * 20_000, runs_dir=Path(runs), threads=threads)
         result = train(config, console=Console(quiet=True))
-        timing = read_csv(result.directory / "timing.csv")
-    yield {name: column[1:] for name, column in timing.items()}
+        seconds = read_csv(result.directory / "timing.csv")["seconds"][1:]
+    return float(20_000 * len(seconds) / seconds.sum())
 
 
 def omnisafe_rate(python: str, task: str, steps: int) -> float:
@@ -81,34 +84,45 @@ def omnisafe_rate(python: str, task: str, steps: int) -> float:
     return float(rates[0])
 
 
-def measure(task: str, turns: int, options: argparse.Namespace) -> dict[str, list[float]]:
-    """Rates of every row, one per turn."""
+class Measured(NamedTuple):
+    """Steps per second of one row in one turn, and of raw physics around it."""
+
+    rate: float
+    raw: float
+
+
+def measure(task: str, turns: int, options: argparse.Namespace) -> dict[str, list[Measured]]:
+    """Every row in turn, with raw physics in between."""
     rng = np.random.default_rng(0)
     env: Any = make(task, NUM_ENVS, seed=0, threads=options.threads)
     env.reset()
-    rates: dict[str, list[float]] = {"raw mj_step": [], "stepping": [], **{recipe: [] for recipe in RECIPES}}
+    rows: dict[str, Callable[[], float]] = {"stepping": lambda: step_rate(env, rng)}
+    for recipe in RECIPES:
+        rows[recipe] = partial(training_rate, recipe, task, options.iterations + 1, options.threads)
     if options.omnisafe_python:
-        rates["OmniSafe CPO"] = []
+        rows[PEER] = partial(omnisafe_rate, options.omnisafe_python, task, options.omnisafe_steps)
     step_rate(env, rng, 50)
+    found: dict[str, list[Measured]] = {name: [] for name in (RAW, *rows)}
     for _ in range(turns):
-        rates["raw mj_step"].append(raw_rate(env, rng))
-        rates["stepping"].append(step_rate(env, rng))
-        for recipe in RECIPES:
-            for timing in training(recipe, task, options.iterations + 1, options.threads):
-                rates[recipe].append(20_000 * len(timing["seconds"]) / timing["seconds"].sum())
-        if options.omnisafe_python:
-            rates["OmniSafe CPO"].append(omnisafe_rate(options.omnisafe_python, task, options.omnisafe_steps))
-    return rates
+        before = raw_rate(env, rng)
+        found[RAW].append(Measured(before, before))
+        for name, timed in rows.items():
+            rate, after = timed(), raw_rate(env, rng)
+            found[name].append(Measured(rate, (before + after) / 2))
+            before = after
+    return found
 
 
-def table(task: str, rates: dict[str, list[float]]) -> list[str]:
-    raw = rates["raw mj_step"]
+def table(task: str, found: dict[str, list[Measured]]) -> list[str]:
     lines = [f"| {task} | steps/s | share of raw physics | times OmniSafe |", "| --- | --- | --- | --- |"]
-    for name, values in rates.items():
-        share = statistics.median(v / r for v, r in zip(values, raw, strict=True))
-        peer = rates.get("OmniSafe CPO")
-        times = f"{statistics.median(v / p for v, p in zip(values, peer, strict=True)):.0f}" if peer else "not run"
-        lines.append(f"| {name} | {statistics.median(values):,.0f} | {share:.2f} | {times} |")
+    peer = found.get(PEER)
+    for name, turns in found.items():
+        rate = statistics.median(turn.rate for turn in turns)
+        share = statistics.median(turn.rate / turn.raw for turn in turns)
+        times = "not run"
+        if peer:
+            times = f"{statistics.median(a.rate / b.rate for a, b in zip(turns, peer, strict=True)):.0f}"
+        lines.append(f"| {name} | {rate:,.0f} | {share:.2f} | {times} |")
     return lines
 
 
