@@ -46,6 +46,14 @@ def test_far_jumps_between_queries_lose_nothing():
     np.testing.assert_allclose(nearest(points, queries, 4), brute_force(points, queries, 4), rtol=1e-5)
 
 
+def test_a_query_that_is_not_a_number_does_not_spoil_the_next():
+    rng = np.random.default_rng(3)
+    points, queries = (rng.standard_normal((n, 3)).astype(np.float32) for n in (500, 9))
+    queries[4, 1] = np.nan
+    fine = np.arange(9) != 4
+    np.testing.assert_allclose(nearest(points, queries, 4)[fine], brute_force(points, queries[fine], 4), rtol=1e-5)
+
+
 def test_workers_do_not_change_a_bit():
     rng = np.random.default_rng(1)
     points, queries = (rng.standard_normal((n, 8)).astype(np.float32) for n in (3_000, 1_001))

@@ -84,11 +84,12 @@ def _search(queries: np.ndarray, leaves: np.ndarray, boxes: np.ndarray, hulls: n
     for i in range(len(queries)):
         query, best = queries[i], found[i]
         bound = INFINITE
-        if i > 0:  # its k neighbours are no farther from here than they are from there, and the way
+        if i > 0:  # the last query's neighbours are at most the way between the two farther from this one
             moved = np.float32(0)
             for d in range(len(query)):
                 moved += (query[d] - queries[i - 1, d]) ** 2
-            bound = SLACK * (np.sqrt(moved) + np.sqrt(found[i - 1, -1])) ** 2
+            near = SLACK * (np.sqrt(moved) + np.sqrt(found[i - 1, -1])) ** 2
+            bound = near if near < INFINITE else INFINITE  # also after one that was not a number
         best[:] = bound
         _to_boxes(query, hulls, to_grove)
         for _ in range(len(to_grove)):
