@@ -164,7 +164,7 @@ class Navigation:
             self.batch.rng[i] = seeded(seed + i)
 
     def _bounded(self, actions: Any) -> np.ndarray:
-        given = np.asarray(actions, dtype=np.float64)
+        given = np.ascontiguousarray(actions, dtype=np.float64)  # another layout would be compiled for anew
         if given.shape != (self.num_envs, 2):
             raise UsageError(f"actions: shape {given.shape} is not allowed; it must be {(self.num_envs, 2)}.")
         bounded = np.minimum(np.maximum(given, -1.0), 1.0)
