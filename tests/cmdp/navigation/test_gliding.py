@@ -7,7 +7,7 @@ import pytest
 from flashbulb.cmdp.navigation import Navigation
 from flashbulb.cmdp.navigation.batch import Batch
 from flashbulb.cmdp.navigation.clearance import clear_of_box, clear_of_button
-from flashbulb.cmdp.navigation.gliding import glide
+from flashbulb.cmdp.navigation.gliding import SMALL, _turned, glide
 from flashbulb.cmdp.navigation.physics import SUBSTEPS
 
 MEMBERS = 40
@@ -37,6 +37,14 @@ def test_gliding_arrives_where_mujoco_does(task, share):
         for row in actions:
             env.step(row)
     assert np.mean(glided) >= share
+
+
+@pytest.mark.parametrize("largest", [1e-9, 1e-3, SMALL, 0.5])  # the last beyond the series
+def test_a_small_turn_is_exact_to_the_last_digits(largest):
+    rng = np.random.default_rng(0)
+    for yaw, turn in zip(rng.uniform(-np.pi, np.pi, 500), rng.uniform(-largest, largest, 500), strict=True):
+        found = _turned(np.cos(yaw), np.sin(yaw), turn, yaw + turn)
+        np.testing.assert_allclose(found, (np.cos(yaw + turn), np.sin(yaw + turn)), rtol=0, atol=4e-16)
 
 
 def _touching(model, data, x, y, yaw, other):
