@@ -10,7 +10,7 @@ from flashbulb.theory.cmdp import TabularCMDP
 CLIFF = """\
 ........
 ........
-SXXXXXXG
+SCCCCCCG
 """
 CORRIDOR = """\
 S..HHH..G
@@ -47,7 +47,7 @@ def random_cmdp(states: int, actions: int, sparsity: float, seed: int, gamma: fl
 
 def grid_world(drawing: str, slip: float, gamma: float) -> TabularCMDP:
     """A world from its drawing: S start, G goal (reward 1, then back to the start), H hazard (cost 1),
-    X cliff (cost 1, then back to the start). With probability `slip` the move goes in a random direction."""
+    C cliff (cost 1, then back to the start). With probability `slip` the move goes in a random direction."""
     rows = drawing.split()
     cells = [(y, x) for y, row in enumerate(rows) for x in range(len(row))]
     index = {cell: s for s, cell in enumerate(cells)}
@@ -56,14 +56,14 @@ def grid_world(drawing: str, slip: float, gamma: float) -> TabularCMDP:
     intended = np.zeros((len(cells), len(_MOVES), len(cells)))
     for s, (y, x) in enumerate(cells):
         for a, (dy, dx) in enumerate(_MOVES):
-            away = kind[s] in "GX"
+            away = kind[s] in "GC"
             intended[s, a, start if away else index.get((y + dy, x + dx), s)] = 1.0
     transitions = (1 - slip) * intended + slip * intended.mean(1, keepdims=True)
     everywhere = np.ones((1, len(_MOVES)))
     return TabularCMDP(
         transitions,
         (kind == "G")[:, None] * everywhere,
-        np.isin(kind, ["H", "X"])[:, None] * everywhere,
+        np.isin(kind, ["H", "C"])[:, None] * everywhere,
         np.eye(len(cells))[start],
         gamma,
         np.array(cells, float),
