@@ -12,7 +12,6 @@ from gymnasium import spaces
 
 from flashbulb.cmdp import generators
 from flashbulb.cmdp.contract import Info, State, StepResult, final_info
-from flashbulb.cmdp.member_physics import MemberPhysics
 from flashbulb.cmdp.velocity_robots import ROBOTS, make_physics
 from flashbulb.errors import UsageError
 
@@ -91,8 +90,7 @@ class VelocityTask:
         robot, physics = self.robot, self.physics
         seen = np.clip(physics.qvel, -robot.velocity_clip, robot.velocity_clip)
         parts = [physics.qpos[:, robot.hidden :], seen]
-        if isinstance(physics, MemberPhysics):
-            parts += [physics.derived[field].reshape(self.num_envs, -1) for field in robot.observed_fields]
+        parts += [physics.derived[field].reshape(self.num_envs, -1) for field in robot.observed_fields]
         return np.concatenate(parts, axis=1)
 
     def _restart(self, members: np.ndarray) -> None:
@@ -128,7 +126,7 @@ class VelocityTask:
     def _arrays(self) -> State:
         """All that a member's future depends on, except for its generator."""
         arrays = {"physics": self.physics.state, "position": self._position, "steps": self._steps}
-        if isinstance(self.physics, MemberPhysics):
+        if self.physics.derived:
             arrays |= {"warmstart": self.physics.warmstart} | self.physics.derived
         return arrays
 

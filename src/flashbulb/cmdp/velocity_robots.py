@@ -13,7 +13,6 @@ from dataclasses import dataclass
 import mujoco
 import numpy as np
 
-from flashbulb.cmdp.member_physics import MemberPhysics
 from flashbulb.cmdp.physics import Physics
 
 Array = np.ndarray
@@ -24,12 +23,12 @@ def root_position(physics: Physics) -> Array:
     return physics.qpos[:, :2].copy()
 
 
-def torso_position(physics: MemberPhysics) -> Array:
-    """Where the torso was in the integrator's last stage (see `member_physics`)."""
+def torso_position(physics: Physics) -> Array:
+    """Where the torso was in the integrator's last stage (see `physics.py`)."""
     return physics.derived["xpos"][:, 1, :2].copy()
 
 
-def centre_of_mass(physics: MemberPhysics) -> Array:
+def centre_of_mass(physics: Physics) -> Array:
     """The whole body's centre of mass in the integrator's last stage."""
     mass = physics.model.body_mass[:, None]
     return (np.sum(mass * physics.derived["xipos"], axis=1) / np.sum(mass))[:, :2]
@@ -183,9 +182,5 @@ def load_model(robot: Robot) -> mujoco.MjModel:
 
 
 def make_physics(robot: Robot, num_envs: int, threads: int | None) -> Physics:
-    """MuJoCo's own batched rollout where the state says everything, member by member where it does not."""
-    model = load_model(robot)
-    if robot.position_field is None:
-        return Physics(model, num_envs, robot.substeps, threads)
-    fields = (robot.position_field, *robot.observed_fields)
-    return MemberPhysics(model, num_envs, robot.substeps, threads, fields)
+    fields = (robot.position_field, *robot.observed_fields) if robot.position_field else ()
+    return Physics(load_model(robot), num_envs, robot.substeps, threads, fields)

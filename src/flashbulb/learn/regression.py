@@ -11,12 +11,10 @@ import itertools
 from functools import cache
 from typing import NamedTuple
 
-import numba
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-# Sums may be reordered and products fused; what is not a number stays that way.
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+from flashbulb.compiling import inlined, summing
 
 Arrays = tuple[np.ndarray, ...]  # one per layer
 MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8  # Adam's
@@ -84,7 +82,7 @@ def blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-@compiled
+@summing
 def _descend(
     network: Parameters,
     gradient: Parameters,
@@ -112,7 +110,7 @@ def _descend(
     return total / len(batches)
 
 
-@compiled
+@summing
 def _forward(network: Parameters, activations: Arrays) -> None:
     last = len(network.weights) - 1
     for layer in range(last + 1):
@@ -123,14 +121,14 @@ def _forward(network: Parameters, activations: Arrays) -> None:
             _tanh(out.reshape(-1))
 
 
-@compiled
+@summing
 def _add(out: np.ndarray, bias: np.ndarray) -> None:
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] += bias[j]
 
 
-@compiled
+@summing
 def _errors(values: np.ndarray, targets: np.ndarray, rows: np.ndarray, back: np.ndarray) -> float:
     """Mean square error; its derivative by the values goes to `back`."""
     total = np.float32(0)
@@ -141,7 +139,7 @@ def _errors(values: np.ndarray, targets: np.ndarray, rows: np.ndarray, back: np.
     return float(total) / len(rows)
 
 
-@compiled
+@summing
 def _backward(network: Parameters, gradient: Parameters, activations: Arrays, backwards: Arrays) -> None:
     for layer in range(len(network.weights) - 1, -1, -1):
         back, below = backwards[layer + 1], activations[layer]
@@ -152,7 +150,7 @@ def _backward(network: Parameters, gradient: Parameters, activations: Arrays, ba
             _through_tanh(backwards[layer].reshape(-1), below.reshape(-1))
 
 
-@compiled
+@summing
 def _sum_rows(back: np.ndarray, out: np.ndarray) -> None:
     for j in range(len(out)):
         out[j] = np.float32(0)
@@ -161,13 +159,13 @@ def _sum_rows(back: np.ndarray, out: np.ndarray) -> None:
             out[j] += back[i, j]
 
 
-@compiled
+@summing
 def _through_tanh(back: np.ndarray, activation: np.ndarray) -> None:
     for i in range(len(back)):
         back[i] *= np.float32(1) - activation[i] * activation[i]
 
 
-@compiled
+@summing
 def _regularise(vector: np.ndarray, gradient: np.ndarray, settings: Settings) -> None:
     """Add the penalty's gradient, then shorten what is too long."""
     squares = np.float32(0)
@@ -181,12 +179,12 @@ def _regularise(vector: np.ndarray, gradient: np.ndarray, settings: Settings) ->
             gradient[i] *= factor
 
 
-@numba.njit(forceinline=True)
+@inlined
 def _ended(x: np.float32, least: np.float32) -> np.float32:
     return np.float32(0) if abs(x) < least else x  # what is not a number stays that way
 
 
-@compiled
+@summing
 def _adam(
     vector: np.ndarray, gradient: np.ndarray, mean: np.ndarray, square: np.ndarray, count: int, rate: np.float32
 ) -> None:
@@ -222,7 +220,7 @@ def _lambert(depth: int) -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]
 _P, _Q = _lambert(12)
 
 
-@compiled
+@summing
 def _tanh(x: np.ndarray) -> None:
     """In place, by a fraction that a loop can vectorise: exact to a few roundings of single precision."""
     for i in range(len(x)):

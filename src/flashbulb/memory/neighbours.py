@@ -11,11 +11,9 @@ import itertools
 from concurrent.futures import ThreadPoolExecutor
 from typing import NamedTuple
 
-import numba
 import numpy as np
 
-# Sums may be reordered and products fused; infinities stay what they are.
-compiled = numba.njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+from flashbulb.compiling import summing
 
 LEAF, GROVE = 64, 32  # the most points in a leaf, the most leaves in a grove
 LANES = 8  # leaves are filled up to a multiple of it, with points infinitely far away
@@ -76,7 +74,7 @@ def _extent(inside: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     return least, largest
 
 
-@compiled
+@summing
 def _search(queries: np.ndarray, leaves: np.ndarray, boxes: np.ndarray, hulls: np.ndarray, found: np.ndarray) -> None:
     to_grove = np.empty(hulls.shape[2], np.float32)
     to_leaf = np.empty(boxes.shape[3], np.float32)
@@ -107,7 +105,7 @@ def _search(queries: np.ndarray, leaves: np.ndarray, boxes: np.ndarray, hulls: n
                     _keep(to_point, best)
 
 
-@compiled
+@summing
 def _to_boxes(query: np.ndarray, boxes: np.ndarray, out: np.ndarray) -> None:
     """Squared distance to the nearest corner, side or inside of each box."""
     for j in range(len(out)):
@@ -119,7 +117,7 @@ def _to_boxes(query: np.ndarray, boxes: np.ndarray, out: np.ndarray) -> None:
             out[j] += beyond * beyond
 
 
-@compiled
+@summing
 def _to_points(query: np.ndarray, points: np.ndarray, out: np.ndarray) -> None:
     for j in range(len(out)):
         out[j] = np.float32(0)
@@ -130,7 +128,7 @@ def _to_points(query: np.ndarray, points: np.ndarray, out: np.ndarray) -> None:
             out[j] += away * away
 
 
-@compiled
+@summing
 def _keep(distances: np.ndarray, best: np.ndarray) -> None:
     """Insert what is smaller than the largest of the best."""
     bound, nearer = best[-1], np.int32(0)

@@ -16,7 +16,7 @@ from flashbulb.cmdp.budget import Budgeted
 from flashbulb.cmdp.hazard_field import HazardField
 from flashbulb.cmdp.navigation import Navigation, render, render3d
 from flashbulb.cmdp.navigation.scene import Scene, take_scene
-from flashbulb.cmdp.physics import FULL_PHYSICS
+from flashbulb.cmdp.simulator import FULL_PHYSICS
 from flashbulb.cmdp.velocity import VelocityTask
 from flashbulb.errors import UsageError
 from flashbulb.run.evaluate import evaluation_env, evaluation_seed

@@ -8,7 +8,7 @@ from flashbulb.cmdp.navigation import Navigation
 from flashbulb.cmdp.navigation.batch import Batch
 from flashbulb.cmdp.navigation.clearance import clear_of_box, clear_of_button
 from flashbulb.cmdp.navigation.gliding import SMALL, _turned, glide
-from flashbulb.cmdp.navigation.physics import SUBSTEPS
+from flashbulb.cmdp.navigation.physics import SUBSTEPS, SimulatedPhysics
 
 MEMBERS = 40
 
@@ -19,10 +19,14 @@ def test_gliding_arrives_where_mujoco_does(task, share):
     env = Navigation(f"SafetyPoint{task}-v0", MEMBERS, seed=0, threads=2)
     env.reset()
     rng, everyone, glided = np.random.default_rng(0), np.arange(MEMBERS), []
+    simulated = Batch(**env.get_state())
+    simulator = SimulatedPhysics(env.model, env.rules, simulated, threads=2)
     for _ in range(40):
         actions = np.repeat(rng.uniform(-1, 1, (1, MEMBERS, 2)), 5, axis=0)
-        simulated, gliding = (Batch(**env.get_state()) for _ in range(2))
-        env._simulator.advance(simulated, everyone, actions[0])
+        gliding = Batch(**env.get_state())
+        for name, rows in env.get_state().items():
+            getattr(simulated, name)[:] = rows
+        simulator.advance(everyone, actions[0])
         others = np.empty(MEMBERS, dtype=np.int64)
         count = glide(gliding, env.rules, env.physics.course, everyone, actions[0], SUBSTEPS, others)
         mine = np.setdiff1d(everyone, others[:count])

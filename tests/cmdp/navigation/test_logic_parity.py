@@ -16,10 +16,11 @@ class Replay:
     def __init__(self, env: Navigation) -> None:
         self.env, self.rows, self.z, self.t = env, physics(env.env_id), trace(env.env_id), 0
 
-    def sense(self, batch, members, actions):
-        self._write(batch, self.rows[:, 0], self.z["obs_reset"])
+    def sense(self, members, actions):
+        self._write(self.env.batch, self.rows[:, 0], self.z["obs_reset"])
 
-    def advance(self, batch, members, actions):
+    def advance(self, members, actions):
+        batch = self.env.batch
         self._write(batch, self.rows[:, self.t + 1], self.z["obs"][:, self.t])
         if self.env.rules.touch < batch.sensors.shape[1]:
             self._touch(batch)

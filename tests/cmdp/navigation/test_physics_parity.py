@@ -57,7 +57,7 @@ def test_vases_touched_at_every_recorded_state(env_id):
     env, actions, arrived = all_frames(env_id)
     z = trace(env_id)
     env.batch.physics[:] = arrived
-    env.physics.sense(env.batch, np.arange(len(actions)), actions)
+    env.physics.sense(np.arange(len(actions)), actions)
     recorded = z["costs"][..., list(z["cost_names"]).index("cost_vases_contact")].ravel()
     np.testing.assert_array_equal((env.batch.sensors[:, env.rules.touch :] > 0).any(1), recorded > 0)
     assert recorded.sum() > 0
@@ -70,7 +70,7 @@ def test_contacts_at_every_recorded_state(env_id):
     z = trace(env_id)
     pressed, timer = env.batch.button.copy(), env.batch.timer.copy()
     env.batch.physics[:] = arrived
-    env.physics.sense(env.batch, np.arange(len(actions)), actions)
+    env.physics.sense(np.arange(len(actions)), actions)
     touch = env.batch.sensors[:, env.rules.touch :] > 0
     chosen = np.arange(4) == pressed[:, None]
     costs = dict(zip(z["cost_names"], z["costs"].reshape(-1, 5).T, strict=True))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from flashbulb.cmdp.navigation.env import Navigation
 from flashbulb.cmdp.navigation.tasks import ENV_IDS
-from flashbulb.cmdp.physics import thread_count
+from flashbulb.cmdp.simulator import thread_count
 
 __all__ = ["ENV_IDS", "Navigation", "make"]
 

@@ -9,8 +9,9 @@ from flashbulb.cmdp.navigation.gliding import Poses, World, glide, opened
 from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_hazard
 from flashbulb.cmdp.navigation.physics import SUBSTEPS
 from flashbulb.cmdp.navigation.robots import see_point
-from flashbulb.cmdp.navigation.streams import choice, compiled, copy, next_double
+from flashbulb.cmdp.navigation.streams import choice, copy, next_double
 from flashbulb.cmdp.navigation.tasks import BUTTON_PAUSE
+from flashbulb.compiling import compiled
 
 COSTS = ("cost_hazards", "cost_gremlins", "cost_buttons")
 

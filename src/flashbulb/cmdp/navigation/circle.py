@@ -11,8 +11,9 @@ from flashbulb.cmdp.navigation.gliding import Poses, World, glide, opened
 from flashbulb.cmdp.navigation.judging import Verdict, close_step
 from flashbulb.cmdp.navigation.physics import SUBSTEPS
 from flashbulb.cmdp.navigation.robots import see_point
-from flashbulb.cmdp.navigation.streams import compiled, next_double
+from flashbulb.cmdp.navigation.streams import next_double
 from flashbulb.cmdp.navigation.tasks import CIRCLE_RADIUS
+from flashbulb.compiling import compiled
 
 COSTS = ("cost_out_of_boundary",)
 

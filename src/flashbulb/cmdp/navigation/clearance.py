@@ -10,8 +10,8 @@ import math
 
 import numpy as np
 
-from flashbulb.cmdp.navigation.streams import compiled
 from flashbulb.cmdp.navigation.tasks import BOX_HALF, BUTTON_RADIUS
+from flashbulb.compiling import compiled
 
 DISC, NOSE_AT, NOSE_HALF = 0.1, 0.1, 0.05
 REACH = math.hypot(NOSE_AT + NOSE_HALF, NOSE_HALF)  # of the robot from its origin

@@ -17,7 +17,7 @@ from flashbulb.cmdp.navigation.judging import Verdict, empty_verdict
 from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
 from flashbulb.cmdp.navigation.lidar import BINS
 from flashbulb.cmdp.navigation.model import build_model
-from flashbulb.cmdp.navigation.physics import SUBSTEPS, RolloutPhysics
+from flashbulb.cmdp.navigation.physics import SUBSTEPS, SimulatedPhysics
 from flashbulb.cmdp.navigation.placing import Layout, complete_layout, read_layout, write_layout
 from flashbulb.cmdp.navigation.robots import ROBOTS
 from flashbulb.cmdp.navigation.streams import seeded
@@ -55,8 +55,8 @@ class Navigation:
         self.model = build_model(self.robot, self.level)
         self.rules = rules_of(self.level, self.model, self.robot.qpos, self.robot.senses)
         self.batch = empty_batch(num_envs, self.rules, self.model)
-        self._simulator = RolloutPhysics(self.model, self.rules, num_envs, threads)
-        self.physics: RolloutPhysics | GlidingPhysics = self._simulator
+        self._simulator = SimulatedPhysics(self.model, self.rules, self.batch, threads)
+        self.physics: SimulatedPhysics | GlidingPhysics = self._simulator
         if robot == "Point":  # it obeys a closed form wherever it touches nothing
             self.physics = GlidingPhysics(self.level, self.rules, self.batch, self._simulator)
         self.judge = JUDGES[self.level.aim]
@@ -100,12 +100,12 @@ class Navigation:
     def _leapt(self, actions: np.ndarray, verdict: Verdict, obs: np.ndarray) -> bool:
         """Move everybody; true if judgement and observations were made at once."""
         if not isinstance(self.physics, GlidingPhysics):
-            self.physics.advance(self.batch, self._everyone, actions)
+            self.physics.advance(self._everyone, actions)
             return False
         others, poses = self.physics.others, (self._pos, self._mat)
         left = self.judge.leap(self.physics.world, actions, others, tuple(verdict), poses, obs)
         if left:
-            self._simulator.advance(self.batch, others[:left], actions[others[:left]])
+            self._simulator.advance(others[:left], actions[others[:left]])
         return left == 0
 
     def observe(self) -> np.ndarray:
@@ -153,7 +153,7 @@ class Navigation:
 
     def raw_physics(self, actions: np.ndarray) -> None:
         """MuJoCo alone under `actions[step, member]`, for `benchmarks/stepping.py`: changes nothing."""
-        self._simulator.raw_steps(self.batch, actions)
+        self._simulator.raw_steps(actions)
 
     def close(self) -> None:
         self.physics.close()
@@ -185,7 +185,7 @@ class Navigation:
         self.batch.steps[members] = 0
         place_bodies(self.batch, self.rules, members)
         self.robot.place(self.batch, members)
-        self.physics.sense(self.batch, members, np.zeros((len(members), 2)))
+        self.physics.sense(members, np.zeros((len(members), 2)))
         self._see(members, obs)
 
     def _see(self, members: np.ndarray, obs: np.ndarray) -> None:

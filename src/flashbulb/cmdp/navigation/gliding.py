@@ -19,10 +19,11 @@ from flashbulb.cmdp.navigation.batch import Batch, Rules, empty_batch, rules_of
 from flashbulb.cmdp.navigation.clearance import clear_of_box, clear_of_button
 from flashbulb.cmdp.navigation.layout import place_bodies
 from flashbulb.cmdp.navigation.model import build_model
-from flashbulb.cmdp.navigation.physics import SUBSTEPS, RolloutPhysics
+from flashbulb.cmdp.navigation.physics import SUBSTEPS, SimulatedPhysics
 from flashbulb.cmdp.navigation.robots import ROBOTS
-from flashbulb.cmdp.navigation.streams import compiled, copy, inlined
+from flashbulb.cmdp.navigation.streams import copy
 from flashbulb.cmdp.navigation.tasks import Level
+from flashbulb.compiling import compiled, inlined
 
 GEAR, FORCE_LIMIT = 0.3, 0.05  # of both actuators
 SLIDE_DAMPING, HINGE_DAMPING = 0.01, 0.005
@@ -67,18 +68,18 @@ class Glide(NamedTuple):
 class GlidingPhysics:
     """Glides the members it can and hands the others to `simulator`."""
 
-    def __init__(self, level: Level, rules: Rules, batch: Batch, simulator: RolloutPhysics) -> None:
-        self.rules, self.simulator = rules, simulator
+    def __init__(self, level: Level, rules: Rules, batch: Batch, simulator: SimulatedPhysics) -> None:
+        self.rules, self.batch, self.simulator = rules, batch, simulator
         self.course = chart(level)
         self.others = np.empty(len(batch.physics), dtype=np.int64)  # room for those that must be simulated
         self.world = tuple(batch), tuple(rules), tuple(self.course)
 
-    def sense(self, batch: Batch, members: np.ndarray, actions: np.ndarray) -> None:
+    def sense(self, members: np.ndarray, actions: np.ndarray) -> None:
         """Read the sensors of the members where they stand, under their actions."""
-        count = glide(batch, self.rules, self.course, members, actions, 0, self.others)
+        count = glide(self.batch, self.rules, self.course, members, actions, 0, self.others)
         if count:
             left = self.others[:count]
-            self.simulator.sense(batch, members[left], actions[left])
+            self.simulator.sense(members[left], actions[left])
 
     def close(self) -> None:
         self.simulator.close()
@@ -99,7 +100,8 @@ def chart(level: Level) -> Course:
     rests = rules.gremlins[0] == rules.gremlins[1]
     if not len(rules.free):
         return Course(moving, felt, np.zeros((1, 6)), rests)
-    lone, physics = empty_batch(1, rules, model), RolloutPhysics(model, rules, 1, threads=1)
+    lone = empty_batch(1, rules, model)
+    physics = SimulatedPhysics(model, rules, lone, threads=1)
     lone.objects[0, :, 0] = 10.0 * np.arange(len(rules.keepout))  # nobody meets anybody
     place_bodies(lone, rules, np.array([0]))
     row, column, speed = rules.free[0]
@@ -108,7 +110,7 @@ def chart(level: Level) -> Course:
     for k in range(steps + 1):
         way[k, :3] = lone.physics[0, column : column + 3] - [lone.objects[0, row, 0], 0.0, 0.0]
         way[k, 3:] = lone.physics[0, speed : speed + 3]
-        physics.advance(lone, np.array([0]), np.zeros((1, 2)))
+        physics.advance(np.array([0]), np.zeros((1, 2)))
     physics.close()
     if rests:  # straight down; the rest is rounding
         way[:, [0, 1, 3, 4]] = 0.0

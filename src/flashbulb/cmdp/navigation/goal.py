@@ -12,8 +12,9 @@ from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_
 from flashbulb.cmdp.navigation.layout import redraw_goal
 from flashbulb.cmdp.navigation.physics import SUBSTEPS
 from flashbulb.cmdp.navigation.robots import see_point
-from flashbulb.cmdp.navigation.streams import compiled, copy, next_double
+from flashbulb.cmdp.navigation.streams import copy, next_double
 from flashbulb.cmdp.navigation.tasks import GOAL_RADIUS
+from flashbulb.compiling import compiled
 
 COSTS = ("cost_hazards", "cost_vases_contact", "cost_vases_velocity")
 VASE_SPEED = 1e-4  # at which a vase counts as moving

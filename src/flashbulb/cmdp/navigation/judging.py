@@ -8,8 +8,8 @@ from typing import NamedTuple
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.cmdp.navigation.streams import compiled
 from flashbulb.cmdp.navigation.tasks import HAZARD_RADIUS
+from flashbulb.compiling import compiled
 
 REWARD_LIMIT = 10.0
 

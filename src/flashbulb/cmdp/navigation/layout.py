@@ -8,7 +8,8 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.cmdp.navigation.streams import compiled, inlined, uniform
+from flashbulb.cmdp.navigation.streams import uniform
+from flashbulb.compiling import compiled, inlined
 
 LAYOUTS = 10_000  # tries to place everything
 # Plain integers would be types of their own to the compiler, each with its own copy of what they are passed to.

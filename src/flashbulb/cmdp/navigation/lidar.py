@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.cmdp.navigation.streams import compiled
+from flashbulb.compiling import compiled
 
 BINS = 16
 _WIDTH = 2 * math.pi / BINS

@@ -15,7 +15,8 @@ import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
 from flashbulb.cmdp.navigation.lidar import write_lidars
-from flashbulb.cmdp.navigation.streams import compiled, copy
+from flashbulb.cmdp.navigation.streams import copy
+from flashbulb.compiling import compiled
 
 _GEOM, _JOINT = mujoco.mjtGeom, mujoco.mjtJoint
 HEIGHT = 0.1  # of both robots' origin above the floor

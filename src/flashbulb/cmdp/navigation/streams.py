@@ -6,16 +6,9 @@ generators are one array that can be copied, sliced and stored like any other.
 
 from __future__ import annotations
 
-from typing import Any
-
-import numba
 import numpy as np
 
-# Compiled code is kept on disk; a division by zero gives inf as in NumPy; nobody wants it as C callbacks.
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-compiled = numba.njit(**_OPTIONS)
-# For what is called once per member or more often: calls cost time where they pass tuples of arrays.
-inlined = numba.njit(**_OPTIONS, forceinline=True)
+from flashbulb.compiling import compiled, inlined
 
 WORDS = 624
 STREAM = WORDS + 1

@@ -7,7 +7,7 @@ from typing import Any
 import mujoco
 import numpy as np
 
-from flashbulb.cmdp.physics import FULL_PHYSICS
+from flashbulb.cmdp.simulator import FULL_PHYSICS
 from flashbulb.cmdp.velocity import VelocityTask
 from flashbulb.study.report.packing import floats, points, track
 
