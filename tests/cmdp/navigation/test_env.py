@@ -6,7 +6,7 @@ import pytest
 from flashbulb.cmdp import registry
 from flashbulb.cmdp.contract import CMDP
 from flashbulb.cmdp.navigation import ENV_IDS, Navigation, goal
-from flashbulb.cmdp.navigation.judging import empty_verdict
+from flashbulb.cmdp.navigation.judging import empty_sheet, verdict_on
 from flashbulb.errors import UsageError
 from tests.cmdp.navigation.golden import TASKS
 
@@ -109,8 +109,8 @@ def test_episode_terminates_when_no_goal_can_be_placed():
     env.batch.physics[:, 1:3] = old[:, :2]
     env.batch.physics[1, 1] += 0.31  # just short of it
     crowded = env.rules._replace(keepout=np.full_like(env.rules.keepout, 3.0))
-    verdict = empty_verdict(2, len(goal.COSTS))
-    goal.judge(env.batch, crowded, verdict)
+    verdict = verdict_on(empty_sheet(2, len(goal.COSTS)))
+    assert goal.judge(env.batch, crowded, verdict) == 1
     np.testing.assert_array_equal(verdict.terminated, [True, False])
     np.testing.assert_array_equal(verdict.goal_met, [True, False])
     np.testing.assert_array_equal(env.batch.objects[:, env.rules.goal], old)

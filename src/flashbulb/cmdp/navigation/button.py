@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.cmdp.navigation.gliding import Poses, World, glide, opened
-from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_hazard
+from flashbulb.cmdp.navigation.gliding import World, glide
+from flashbulb.cmdp.navigation.judging import Sheet, Verdict, close_step, distance, in_hazard, verdict_on
 from flashbulb.cmdp.navigation.physics import SUBSTEPS
 from flashbulb.cmdp.navigation.robots import see_point
 from flashbulb.cmdp.navigation.streams import choice, copy, next_double
@@ -33,7 +33,9 @@ def _next_button(batch: Batch, rules: Rules, i: int, pos: np.ndarray) -> None:
 
 
 @compiled
-def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
+def judge(batch: Batch, rules: Rules, verdict: Verdict) -> int:
+    """Returns how many episodes ended."""
+    ended = 0
     buttons = rules.buttons[1] - rules.buttons[0]
     gremlins = rules.gremlins[1] - rules.gremlins[0]
     for i in range(len(batch.physics)):
@@ -49,23 +51,26 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         caught = False
         for g in range(gremlins):
             caught |= touch[buttons + g] > 0
-        verdict.parts[i, 0] = 1.0 if in_hazard(pos, batch.objects[i], rules.hazards) else 0.0
-        verdict.parts[i, 1] = 1.0 if caught else 0.0
-        verdict.parts[i, 2] = 1.0 if wrong and rules.costs[0] and batch.timer[i] == 0 else 0.0
+        verdict.parts[0, i] = 1.0 if in_hazard(pos, batch.objects[i], rules.hazards) else 0.0
+        verdict.parts[1, i] = 1.0 if caught else 0.0
+        verdict.parts[2, i] = 1.0 if wrong and rules.costs[0] and batch.timer[i] == 0 else 0.0
         close_step(batch, rules, i, reward, verdict)
         batch.timer[i] = max(0, batch.timer[i] - 1)
         verdict.goal_met[i] = met
         if met:
             _next_button(batch, rules, i, pos)
+        ended += verdict.terminated[i] or verdict.truncated[i]
+    return ended
 
 
 @compiled
-def leap(world: World, actions: np.ndarray, others: np.ndarray, verdict: tuple, poses: Poses, obs: np.ndarray) -> int:
-    """A whole step in one call if every Point glides. Otherwise the number of those that do not: see `glide`."""
-    batch, rules, course = opened(world)
-    everyone = np.arange(len(actions))
-    count = glide(batch, rules, course, everyone, actions, np.int64(SUBSTEPS), others)
-    if count == 0:
-        judge(batch, rules, Verdict(*verdict))
-        see_point(batch, rules, everyone, poses[0], poses[1], obs)
-    return count
+def leap(world: World, actions: np.ndarray, sheet: Sheet, obs: np.ndarray) -> tuple[int, int]:
+    """A whole step in one call if every Point glides; then zero, and how many episodes ended. Otherwise the number of
+    those that do not: see `glide`."""
+    batch, rules, everyone = world.batch, world.rules, np.arange(len(actions))
+    count = glide(batch, rules, world.course, everyone, actions, np.int64(SUBSTEPS), world.others)
+    if count:
+        return count, 0
+    ended = judge(batch, rules, verdict_on(sheet))
+    see_point(batch, rules, everyone, world.poses[0], world.poses[1], obs)
+    return 0, ended

@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.cmdp.navigation.gliding import Poses, World, glide, opened
-from flashbulb.cmdp.navigation.judging import Verdict, close_step
+from flashbulb.cmdp.navigation.gliding import World, glide
+from flashbulb.cmdp.navigation.judging import Sheet, Verdict, close_step, verdict_on
 from flashbulb.cmdp.navigation.physics import SUBSTEPS
 from flashbulb.cmdp.navigation.robots import see_point
 from flashbulb.cmdp.navigation.streams import next_double
@@ -24,7 +24,9 @@ def begin(batch: Batch, rules: Rules, members: np.ndarray) -> int:
 
 
 @compiled
-def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
+def judge(batch: Batch, rules: Rules, verdict: Verdict) -> int:
+    """Returns how many episodes ended."""
+    ended = 0
     for i in range(len(batch.physics)):
         next_double(batch.rng[i])  # the original draws its number of substeps, always ten
         x, y = batch.physics[i, 1], batch.physics[i, 2]
@@ -34,17 +36,20 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         if radius > 0.0:  # the original divides by zero here
             reward = 0.1 * ((v * x - u * y) / radius) / (1.0 + abs(radius - CIRCLE_RADIUS))
         outside = abs(x) > rules.boundary[0] or abs(y) > rules.boundary[1]
-        verdict.parts[i, 0] = 1.0 if outside else 0.0
+        verdict.parts[0, i] = 1.0 if outside else 0.0
         close_step(batch, rules, i, reward, verdict)
+        ended += verdict.terminated[i] or verdict.truncated[i]
+    return ended
 
 
 @compiled
-def leap(world: World, actions: np.ndarray, others: np.ndarray, verdict: tuple, poses: Poses, obs: np.ndarray) -> int:
-    """A whole step in one call if every Point glides. Otherwise the number of those that do not: see `glide`."""
-    batch, rules, course = opened(world)
-    everyone = np.arange(len(actions))
-    count = glide(batch, rules, course, everyone, actions, np.int64(SUBSTEPS), others)
-    if count == 0:
-        judge(batch, rules, Verdict(*verdict))
-        see_point(batch, rules, everyone, poses[0], poses[1], obs)
-    return count
+def leap(world: World, actions: np.ndarray, sheet: Sheet, obs: np.ndarray) -> tuple[int, int]:
+    """A whole step in one call if every Point glides; then zero, and how many episodes ended. Otherwise the number of
+    those that do not: see `glide`."""
+    batch, rules, everyone = world.batch, world.rules, np.arange(len(actions))
+    count = glide(batch, rules, world.course, everyone, actions, np.int64(SUBSTEPS), world.others)
+    if count:
+        return count, 0
+    ended = judge(batch, rules, verdict_on(sheet))
+    see_point(batch, rules, everyone, world.poses[0], world.poses[1], obs)
+    return 0, ended

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -13,11 +12,11 @@ from flashbulb.cmdp.contract import Info, State, StepResult, final_info
 from flashbulb.cmdp.navigation import button, circle, goal
 from flashbulb.cmdp.navigation.batch import empty_batch, rules_of
 from flashbulb.cmdp.navigation.gliding import GlidingPhysics
-from flashbulb.cmdp.navigation.judging import Verdict, empty_verdict
+from flashbulb.cmdp.navigation.judging import Sheet, empty_sheet, verdict_on
 from flashbulb.cmdp.navigation.layout import place_bodies, sample_layouts
 from flashbulb.cmdp.navigation.lidar import BINS
 from flashbulb.cmdp.navigation.model import build_model
-from flashbulb.cmdp.navigation.physics import SUBSTEPS, SimulatedPhysics
+from flashbulb.cmdp.navigation.physics import SUBSTEPS, SimulatedPhysics, bound
 from flashbulb.cmdp.navigation.placing import Layout, complete_layout, read_layout, write_layout
 from flashbulb.cmdp.navigation.robots import ROBOTS
 from flashbulb.cmdp.navigation.streams import seeded
@@ -31,10 +30,12 @@ class Judge(NamedTuple):
     would be compiled anew in every process, because Numba keeps no closures over compiled functions on disk."""
 
     begin: Callable[..., int]
-    judge: Callable[..., None]
-    leap: Callable[..., int]
+    judge: Callable[..., int]
+    leap: Callable[..., tuple[int, int]]
     costs: tuple[str, ...]
 
+
+_read = verdict_on.py_func
 
 JUDGES = {
     Aim.GOAL: Judge(goal.begin, goal.judge, goal.leap, goal.COSTS),
@@ -55,12 +56,13 @@ class Navigation:
         self.model = build_model(self.robot, self.level)
         self.rules = rules_of(self.level, self.model, self.robot.qpos, self.robot.senses)
         self.batch = empty_batch(num_envs, self.rules, self.model)
+        self._poses = np.zeros((num_envs, 3)), np.zeros((num_envs, 3, 3))
         self._simulator = SimulatedPhysics(self.model, self.rules, self.batch, threads)
         self.physics: SimulatedPhysics | GlidingPhysics = self._simulator
         if robot == "Point":  # it obeys a closed form wherever it touches nothing
-            self.physics = GlidingPhysics(self.level, self.rules, self.batch, self._simulator)
+            self.physics = GlidingPhysics(self.level, self.rules, self.batch, self._poses, self._simulator)
         self.judge = JUDGES[self.level.aim]
-        self._cost_columns = {name: self.judge.costs.index(name) for name in self.level.costs()}
+        self._cost_rows = {name: self.judge.costs.index(name) for name in self.level.costs()}
         lidars = BINS * len(self.rules.lidars)
         self._width = self.robot.feels + lidars
         self.rings = tuple((first, first + BINS) for first in range(self.robot.feels, self._width, BINS))
@@ -69,7 +71,6 @@ class Navigation:
         self.single_observation_space: spaces.Space = spaces.Box(low, high, dtype=np.float64)
         self.single_action_space: spaces.Space = spaces.Box(-1.0, 1.0, (2,), dtype=np.float64)
         self._everyone = np.arange(num_envs)
-        self._pos, self._mat = np.zeros((num_envs, 3)), np.zeros((num_envs, 3, 3))
         self._began = False
         self._seed(seed)
 
@@ -85,28 +86,32 @@ class Navigation:
         if not self._began:
             raise UsageError("step: the batch has not begun; call reset or set_state first.")
         bounded = self._bounded(actions)
-        verdict, obs = empty_verdict(self.num_envs, len(self.judge.costs)), np.empty((self.num_envs, self._width))
-        if not self._leapt(bounded, verdict, obs):
-            self.judge.judge(self.batch, self.rules, verdict)
-            self._see(self._everyone, obs)  # after the judgement: a goal just reached has moved on
-        ended = verdict.terminated | verdict.truncated
-        info = final_info(obs, ended) | {"goal_met": verdict.goal_met}
-        info |= {name: verdict.parts[:, column] for name, column in self._cost_columns.items()}
-        if ended.any():
+        sheet, obs = empty_sheet(self.num_envs, len(self.judge.costs)), np.empty((self.num_envs, self._width))
+        count = self._pass(bounded, sheet, obs)
+        reward, cost, terminated, truncated, goal_met, parts = _read(sheet)
+        ended = terminated | truncated
+        info = final_info(obs, ended)
+        info["goal_met"] = goal_met
+        for name, row in self._cost_rows.items():
+            info[name] = parts[row]
+        if count:
             info["final_obs"] = obs.copy()
             self._begin(np.flatnonzero(ended), obs)
-        return obs, verdict.reward, verdict.cost, verdict.terminated, verdict.truncated, info
+        return obs, reward, cost, terminated, truncated, info
 
-    def _leapt(self, actions: np.ndarray, verdict: Verdict, obs: np.ndarray) -> bool:
-        """Move everybody; true if judgement and observations were made at once."""
-        if not isinstance(self.physics, GlidingPhysics):
+    def _pass(self, actions: np.ndarray, sheet: Sheet, obs: np.ndarray) -> int:
+        """Move, judge and observe everybody; returns how many episodes ended."""
+        if isinstance(self.physics, GlidingPhysics):
+            left, ended = self.judge.leap(self.physics.world, actions, sheet, obs)
+            if not left:
+                return ended
+            others = self.physics.others[:left]
+            self._simulator.advance(others, actions[others])
+        else:
             self.physics.advance(self._everyone, actions)
-            return False
-        others, poses = self.physics.others, (self._pos, self._mat)
-        left = self.judge.leap(self.physics.world, actions, others, tuple(verdict), poses, obs)
-        if left:
-            self._simulator.advance(others[:left], actions[others[:left]])
-        return left == 0
+        ended = self.judge.judge(self.batch, self.rules, _read(sheet))
+        self._see(self._everyone, obs)  # after the judgement: a goal just reached has moved on
+        return ended
 
     def observe(self) -> np.ndarray:
         obs = np.empty((self.num_envs, self._width))
@@ -133,7 +138,7 @@ class Navigation:
         `goal_button` (n,). What `set_layout` takes."""
         rows = self._everyone if members is None else np.asarray(members)
         self.observe()
-        return read_layout(self.batch, self.rules, self.level, self._pos, self._mat, rows)
+        return read_layout(self.batch, self.rules, self.level, *self._poses, rows)
 
     def set_layout(self, layout: Layout, members: np.ndarray | None = None) -> np.ndarray:
         """Begin an episode with the named things in the given places and all at rest; returns all observations.
@@ -165,13 +170,12 @@ class Navigation:
             self.batch.rng[i] = seeded(seed + i)
 
     def _bounded(self, actions: Any) -> np.ndarray:
-        given = np.ascontiguousarray(actions, dtype=np.float64)  # another layout would be compiled for anew
+        given = np.array(actions, dtype=np.float64, order="C")  # another layout would be compiled for anew
         if given.shape != (self.num_envs, 2):
             raise UsageError(f"actions: shape {given.shape} is not allowed; it must be {(self.num_envs, 2)}.")
-        bounded = np.minimum(np.maximum(given, -1.0), 1.0)
-        if math.isnan(bounded.sum()):
+        if not bound(given):
             raise UsageError("actions: NaN is not allowed; every entry must be a number.")
-        return bounded
+        return given
 
     def _begin(self, members: np.ndarray, obs: np.ndarray) -> None:
         """Start a new episode in a sampled layout."""
@@ -189,4 +193,4 @@ class Navigation:
         self._see(members, obs)
 
     def _see(self, members: np.ndarray, obs: np.ndarray) -> None:
-        self.robot.see(self.batch, self.rules, members, self._pos, self._mat, obs)
+        self.robot.see(self.batch, self.rules, members, *self._poses, obs)

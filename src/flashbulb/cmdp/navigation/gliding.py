@@ -10,10 +10,12 @@ from __future__ import annotations
 
 import math
 from functools import cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import mujoco
 import numpy as np
+from numba import types
+from numba.experimental import structref
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules, empty_batch, rules_of
 from flashbulb.cmdp.navigation.clearance import clear_of_box, clear_of_button
@@ -56,7 +58,6 @@ FAR = 0.4  # beyond which the robot can touch neither box nor button
 TAKEN_OFF = 0.18  # height at which a box cannot touch the floor, however it turns
 
 
-World = tuple[tuple, tuple, tuple]  # of batch, rules and course: see `opened`
 Poses = tuple[np.ndarray, np.ndarray]
 
 
@@ -69,14 +70,34 @@ class Course(NamedTuple):
     rests: bool  # the way ends in rest, which lasts
 
 
+@structref.register
+class _WorldType(types.StructRef):
+    def preprocess_fields(self, fields: Any) -> Any:
+        return tuple((name, types.unliteral(kind)) for name, kind in fields)
+
+
+class World(structref.StructRefProxy):
+    """What a step needs, as one object of compiled code: to hand over forty arrays and numbers one by one takes longer
+    than to move eight Points."""
+
+    batch: Batch
+    rules: Rules
+    course: Course
+    poses: Poses
+    others: np.ndarray  # room for those that must be simulated
+
+
+structref.define_proxy(World, _WorldType, ["batch", "rules", "course", "poses", "others"])
+
+
 class GlidingPhysics:
     """Glides the members it can and hands the others to `simulator`."""
 
-    def __init__(self, level: Level, rules: Rules, batch: Batch, simulator: SimulatedPhysics) -> None:
+    def __init__(self, level: Level, rules: Rules, batch: Batch, poses: Poses, simulator: SimulatedPhysics) -> None:
         self.rules, self.batch, self.simulator = rules, batch, simulator
         self.course = chart(level)
-        self.others = np.empty(len(batch.physics), dtype=np.int64)  # room for those that must be simulated
-        self.world = tuple(batch), tuple(rules), tuple(self.course)
+        self.others = np.empty(len(batch.physics), dtype=np.int64)
+        self.world = world_of(batch, rules, self.course, poses, self.others)
 
     def sense(self, members: np.ndarray, actions: np.ndarray) -> None:
         """Read the sensors of the members where they stand, under their actions."""
@@ -127,10 +148,9 @@ def chart(level: Level) -> Course:
     return Course(moving, felt, way, rests)
 
 
-@inlined
-def opened(world: World) -> tuple[Batch, Rules, Course]:
-    """Plain tuples with their names again: named ones take three times as long to hand over to compiled code."""
-    return Batch(*world[0]), Rules(*world[1]), Course(*world[2])
+@compiled
+def world_of(batch: Batch, rules: Rules, course: Course, poses: Poses, others: np.ndarray) -> World:
+    return World(batch, rules, course, poses, others)
 
 
 @compiled

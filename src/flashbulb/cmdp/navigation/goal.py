@@ -7,8 +7,8 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.cmdp.navigation.gliding import Poses, World, glide, opened
-from flashbulb.cmdp.navigation.judging import Verdict, close_step, distance, in_hazard
+from flashbulb.cmdp.navigation.gliding import World, glide
+from flashbulb.cmdp.navigation.judging import Sheet, Verdict, close_step, distance, in_hazard, verdict_on
 from flashbulb.cmdp.navigation.layout import redraw_goal
 from flashbulb.cmdp.navigation.physics import SUBSTEPS
 from flashbulb.cmdp.navigation.robots import see_point
@@ -43,13 +43,15 @@ def _judge_vases(batch: Batch, rules: Rules, i: int, verdict: Verdict) -> None:
         speed = rules.free[f, 2]
         u, v, w = batch.physics[i, speed], batch.physics[i, speed + 1], batch.physics[i, speed + 2]
         if batch.sensors[i, rules.touch + f] > 0:
-            verdict.parts[i, 1] = 1.0
+            verdict.parts[1, i] = 1.0
         if math.sqrt(u * u + v * v + w * w) >= VASE_SPEED:
-            verdict.parts[i, 2] = 1.0
+            verdict.parts[2, i] = 1.0
 
 
 @compiled
-def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
+def judge(batch: Batch, rules: Rules, verdict: Verdict) -> int:
+    """Returns how many episodes ended."""
+    ended = 0
     for i in range(len(batch.physics)):
         objects, pos = batch.objects[i], batch.physics[i, 1:3]
         next_double(batch.rng[i])  # the original draws its number of substeps, always ten
@@ -57,7 +59,7 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
         met = now <= GOAL_RADIUS
         reward = batch.last_distance[i] - now + (1.0 if met else 0.0)
         batch.last_distance[i] = now
-        verdict.parts[i, 0] = 1.0 if in_hazard(pos, objects, rules.hazards) else 0.0
+        verdict.parts[0, i] = 1.0 if in_hazard(pos, objects, rules.hazards) else 0.0
         if rules.costs[1]:
             _judge_vases(batch, rules, i, verdict)
         close_step(batch, rules, i, reward, verdict)
@@ -69,15 +71,18 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> None:
                 copy(batch.physics[i, column:], objects[row], 2)
             verdict.terminated[i] = not redraw_goal(batch.rng[i], objects, rules)
             measure(batch, rules, i)
+        ended += verdict.terminated[i] or verdict.truncated[i]
+    return ended
 
 
 @compiled
-def leap(world: World, actions: np.ndarray, others: np.ndarray, verdict: tuple, poses: Poses, obs: np.ndarray) -> int:
-    """A whole step in one call if every Point glides. Otherwise the number of those that do not: see `glide`."""
-    batch, rules, course = opened(world)
-    everyone = np.arange(len(actions))
-    count = glide(batch, rules, course, everyone, actions, np.int64(SUBSTEPS), others)
-    if count == 0:
-        judge(batch, rules, Verdict(*verdict))
-        see_point(batch, rules, everyone, poses[0], poses[1], obs)
-    return count
+def leap(world: World, actions: np.ndarray, sheet: Sheet, obs: np.ndarray) -> tuple[int, int]:
+    """A whole step in one call if every Point glides; then zero, and how many episodes ended. Otherwise the number of
+    those that do not: see `glide`."""
+    batch, rules, everyone = world.batch, world.rules, np.arange(len(actions))
+    count = glide(batch, rules, world.course, everyone, actions, np.int64(SUBSTEPS), world.others)
+    if count:
+        return count, 0
+    ended = judge(batch, rules, verdict_on(sheet))
+    see_point(batch, rules, everyone, world.poses[0], world.poses[1], obs)
+    return 0, ended

@@ -7,13 +7,13 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.compiling import compiled
+from flashbulb.compiling import compiled, inlined
 
 BINS = 16
 _WIDTH = 2 * math.pi / BINS
 
 
-@compiled
+@inlined
 def _see(x: float, y: float, pos: np.ndarray, mat: np.ndarray, reach: float, bins: np.ndarray) -> None:
     """Enter one object at world (x, y) into the bins of its group."""
     dx, dy, dz = x - pos[0], y - pos[1], -pos[2]
@@ -45,6 +45,7 @@ def write_lidars(
 ) -> None:
     """Fill `obs[:, first:]` of the members, groups in the level's order."""
     for i in members:
+        here, frame = pos[i], mat[i]
         obs[i, first:] = 0.0
         for g in range(len(rules.lidars)):
             begin, end, column, blind = rules.lidars[g]
@@ -57,4 +58,4 @@ def write_lidars(
                     x, y = batch.physics[i, at], batch.physics[i, at + 1]
                 else:
                     x, y = batch.objects[i, k, 0], batch.objects[i, k, 1]
-                _see(x, y, pos[i], mat[i], rules.lidar_range, bins)
+                _see(x, y, here, frame, rules.lidar_range, bins)

@@ -23,6 +23,17 @@ _CONTROLS = int(mujoco.mjtState.mjSTATE_CTRL | mujoco.mjtState.mjSTATE_MOCAP_POS
 
 
 @compiled
+def bound(actions: np.ndarray) -> bool:
+    """Clip to [-1, 1] in place; false if something is not a number."""
+    numbers = True
+    for m in range(len(actions)):
+        for d in range(2):
+            numbers &= not math.isnan(actions[m, d])
+            actions[m, d] = min(max(actions[m, d], -1.0), 1.0)
+    return numbers
+
+
+@compiled
 def fill_controls(batch: Batch, rules: Rules, members: np.ndarray, actions: np.ndarray, control: np.ndarray) -> None:
     """Motor commands, and where buttons and gremlins' paths are, per substep: [ctrl, mocap pos, mocap quat]."""
     buttons = rules.buttons[1] - rules.buttons[0]
