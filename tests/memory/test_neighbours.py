@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import KDTree
 
-from flashbulb.memory.neighbours import GROVE, LEAF, nearest, plant
+from flashbulb.memory.neighbours import GROVE, LEAF, STRIDE, nearest, plant
 
 
 def brute_force(points, queries, k):
@@ -18,7 +18,7 @@ def brute_force(points, queries, k):
 @settings(deadline=None, max_examples=60)
 @given(
     count=st.integers(1, 3 * LEAF),
-    dimensions=st.integers(1, 12),
+    dimensions=st.integers(1, 20),
     k=st.integers(1, 12),
     levels=st.integers(1, 50),
     seed=st.integers(0, 2**32 - 1),
@@ -65,7 +65,7 @@ def test_workers_do_not_change_a_bit():
 def test_every_point_is_planted_once_and_inside_its_box():
     points = np.random.default_rng(2).standard_normal((7_001, 5)).astype(np.float32)
     forest = plant(points)
-    flat = forest.leaves.transpose(0, 1, 3, 2).reshape(-1, 5)
+    flat = forest.leaves.transpose(0, 1, 3, 2).reshape(-1, STRIDE)[:, :5]
     planted = flat[np.isfinite(flat).all(axis=1)]
     np.testing.assert_array_equal(np.sort(planted, axis=0), np.sort(points, axis=0))
     inside = np.isfinite(forest.leaves)
