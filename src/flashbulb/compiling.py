@@ -1,18 +1,27 @@
-"""The ways in which functions are compiled here. Compiled code is kept on disk and lets go of Python's lock."""
+"""The ways in which functions are compiled here.
+
+What Python calls is compiled once and kept on disk. What only compiled code calls becomes part of its callers; to
+Python it is a plain function, and saves the time it takes to compile and keep an entry that nobody uses.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 import numba
+from numba.extending import register_jitable
 
 # A division by zero gives inf as in NumPy; nobody wants these functions as C callbacks.
-_OPTIONS: dict[str, Any] = {"cache": True, "error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
-
-compiled = numba.njit(**_OPTIONS)
-# For what is called once per member or more often: calls cost time where they pass tuples of arrays.
-inlined = numba.njit(**_OPTIONS, forceinline=True)
+_OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
+_INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True}
 # For long sums: they may be reordered and products fused; infinities and what is not a number stay what they are.
-_SUMS = {"reassoc", "contract", "nsz"}
-summing = numba.njit(**_OPTIONS, fastmath=_SUMS)
-summing_inlined = numba.njit(**_OPTIONS, fastmath=_SUMS, forceinline=True)
+_SUMS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz"}}
+
+compiled = numba.njit(**_OPTIONS, cache=True)
+inner = register_jitable(**_INNER)
+# For what is called once per member or more often: calls cost time where they pass tuples of arrays.
+inlined = register_jitable(**_INNER, forceinline=True)
+
+summing = numba.njit(**_OPTIONS, **_SUMS, cache=True)
+summing_inner = register_jitable(**_INNER, **_SUMS)
+summing_inlined = register_jitable(**_INNER, **_SUMS, forceinline=True)

@@ -28,7 +28,7 @@ import numpy as np
 from numba import types
 
 from flashbulb.cmdp import atomic
-from flashbulb.compiling import compiled
+from flashbulb.compiling import compiled, inner
 
 FULL_PHYSICS = mujoco.mjtState.mjSTATE_FULLPHYSICS.value
 CONTROL = mujoco.mjtState.mjSTATE_CTRL.value
@@ -104,7 +104,7 @@ PATIENCE = 15_000 if atomic.HAS_PAUSE else 250_000
 _LEFT, _DONE, _COUNTERS = 0, 16, 32
 
 
-@compiled
+@inner
 def _simulate(m: int, rows: Rows, bench: Bench, plan: Plan) -> None:
     """One step of the member in the m-th row of this call."""
     i = rows.members[m]
@@ -131,7 +131,7 @@ def _simulate(m: int, rows: Rows, bench: Bench, plan: Plan) -> None:
         target += bench.fields[k, 1]
 
 
-@compiled
+@inner
 def _share(counters: np.ndarray, rows: tuple, bench: tuple, plan: tuple) -> None:
     """Take members until none is left. They are counted down, so that who comes late finds none, and never another
     call's."""

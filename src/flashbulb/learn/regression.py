@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from flashbulb.compiling import inlined, summing
+from flashbulb.compiling import inlined, summing, summing_inner
 
 Arrays = tuple[np.ndarray, ...]  # one per layer
 MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8  # Adam's
@@ -110,7 +110,7 @@ def _descend(
     return total / len(batches)
 
 
-@summing
+@summing_inner
 def _forward(network: Parameters, activations: Arrays) -> None:
     last = len(network.weights) - 1
     for layer in range(last + 1):
@@ -121,14 +121,14 @@ def _forward(network: Parameters, activations: Arrays) -> None:
             _tanh(out.reshape(-1))
 
 
-@summing
+@summing_inner
 def _add(out: np.ndarray, bias: np.ndarray) -> None:
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] += bias[j]
 
 
-@summing
+@summing_inner
 def _errors(values: np.ndarray, targets: np.ndarray, rows: np.ndarray, back: np.ndarray) -> float:
     """Mean square error; its derivative by the values goes to `back`."""
     total = np.float32(0)
@@ -139,7 +139,7 @@ def _errors(values: np.ndarray, targets: np.ndarray, rows: np.ndarray, back: np.
     return float(total) / len(rows)
 
 
-@summing
+@summing_inner
 def _backward(network: Parameters, gradient: Parameters, activations: Arrays, backwards: Arrays) -> None:
     for layer in range(len(network.weights) - 1, -1, -1):
         back, below = backwards[layer + 1], activations[layer]
@@ -150,7 +150,7 @@ def _backward(network: Parameters, gradient: Parameters, activations: Arrays, ba
             _through_tanh(backwards[layer].reshape(-1), below.reshape(-1))
 
 
-@summing
+@summing_inner
 def _sum_rows(back: np.ndarray, out: np.ndarray) -> None:
     for j in range(len(out)):
         out[j] = np.float32(0)
@@ -159,13 +159,13 @@ def _sum_rows(back: np.ndarray, out: np.ndarray) -> None:
             out[j] += back[i, j]
 
 
-@summing
+@summing_inner
 def _through_tanh(back: np.ndarray, activation: np.ndarray) -> None:
     for i in range(len(back)):
         back[i] *= np.float32(1) - activation[i] * activation[i]
 
 
-@summing
+@summing_inner
 def _regularise(vector: np.ndarray, gradient: np.ndarray, settings: Settings) -> None:
     """Add the penalty's gradient, then shorten what is too long."""
     squares = np.float32(0)
@@ -184,7 +184,7 @@ def _ended(x: np.float32, least: np.float32) -> np.float32:
     return np.float32(0) if abs(x) < least else x  # what is not a number stays that way
 
 
-@summing
+@summing_inner
 def _adam(
     vector: np.ndarray, gradient: np.ndarray, mean: np.ndarray, square: np.ndarray, count: int, rate: np.float32
 ) -> None:
@@ -220,7 +220,7 @@ def _lambert(depth: int) -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]
 _P, _Q = _lambert(12)
 
 
-@summing
+@summing_inner
 def _tanh(x: np.ndarray) -> None:
     """In place, by a fraction that a loop can vectorise: exact to a few roundings of single precision."""
     for i in range(len(x)):

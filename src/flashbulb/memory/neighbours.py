@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flashbulb.compiling import summing, summing_inlined
+from flashbulb.compiling import summing, summing_inlined, summing_inner
 
 LEAF, GROVE = 64, 32  # points in a leaf, leaves in a grove; infinitely far ones fill them up
 STRIDE = 8  # dimensions are filled up to a multiple of it, with zeros
@@ -68,28 +68,35 @@ def plant(points: np.ndarray) -> Forest:
 @summing
 def _arrange(points: np.ndarray, order: np.ndarray) -> None:
     """Sort the indices of points by leaves."""
-    waiting = [(0, len(order))]
-    while len(waiting):
-        begin, end = waiting.pop()
+    ends, count = np.empty(64, np.int64), 1  # of what is yet to be halved, the nearest last
+    begin, ends[0] = 0, len(order)
+    while count:
+        end = ends[count - 1]
         size = LEAF if end - begin <= GROVE * LEAF else GROVE * LEAF
         parts = -(-(end - begin) // size)
         if parts > 1:
-            middle = begin + parts // 2 * size
-            _select(points[:, _widest(points, order[begin:end])], order[begin:end], middle - begin)
-            waiting.append((begin, middle))
-            waiting.append((middle, end))
+            some, half = order[begin:end], parts // 2 * size
+            _select(points[:, _widest(points, some)], some, half)
+            ends[count] = begin + half
+            count += 1
+        else:
+            begin = end
+            count -= 1
 
 
-@summing
+@summing_inner
 def _widest(points: np.ndarray, some: np.ndarray) -> int:
-    least, largest = points[some[0]].copy(), points[some[0]].copy()
-    for i in some:
-        for d in range(len(least)):
-            least[d], largest[d] = min(least[d], points[i, d]), max(largest[d], points[i, d])
-    return int(np.argmax(largest - least))
+    widest, width = 0, np.float32(-1)
+    for d in range(points.shape[1]):
+        least = largest = points[some[0], d]
+        for i in some:
+            least, largest = min(least, points[i, d]), max(largest, points[i, d])
+        if largest - least > width:
+            widest, width = d, largest - least
+    return widest
 
 
-@summing
+@summing_inner
 def _select(keys: np.ndarray, order: np.ndarray, middle: int) -> None:
     """Put the indices of the `middle` smallest keys first (Hoare's quickselect)."""
     low, high = 0, len(order) - 1

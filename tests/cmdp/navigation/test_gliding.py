@@ -1,17 +1,21 @@
 """The closed form against the simulator: from the same states the same arrivals, and never through an obstacle."""
 
 import mujoco
+import numba
 import numpy as np
 import pytest
 
-from flashbulb.cmdp.navigation import Navigation
+from flashbulb.cmdp.navigation import Navigation, clearance, motion
 from flashbulb.cmdp.navigation.batch import Batch
-from flashbulb.cmdp.navigation.clearance import clear_of_box, clear_of_button
 from flashbulb.cmdp.navigation.gliding import glide
-from flashbulb.cmdp.navigation.motion import SMALL, turned
+from flashbulb.cmdp.navigation.motion import SMALL
 from flashbulb.cmdp.navigation.physics import SUBSTEPS, SimulatedPhysics
 
 MEMBERS = 40
+# as compiled code has them; to Python they are plain functions
+turned, clear_of_box, clear_of_button = map(
+    numba.njit, (motion.turned, clearance.clear_of_box, clearance.clear_of_button)
+)
 
 
 # The share of steps that need no simulator, from below; it is the point of the whole exercise.

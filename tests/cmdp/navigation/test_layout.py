@@ -2,14 +2,20 @@
 
 import math
 
+import numba
 import numpy as np
 import pytest
 
-from flashbulb.cmdp.navigation import Navigation
-from flashbulb.cmdp.navigation.layout import sample_layout
-from flashbulb.cmdp.navigation.streams import choice, next_double, next_word, seeded, uniform
+from flashbulb.cmdp.navigation import Navigation, streams
+from flashbulb.cmdp.navigation import layout as layouts
+from flashbulb.cmdp.navigation.streams import seeded
 from flashbulb.errors import UsageError
 from tests.cmdp.navigation.golden import TASKS, trace
+
+# as compiled code has them; to Python they are plain functions
+choice, next_double, next_word, uniform, sample_layout = map(
+    numba.njit, (streams.choice, streams.next_double, streams.next_word, streams.uniform, layouts.sample_layout)
+)
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345, 2**32 - 1])

@@ -1,5 +1,6 @@
 """Layouts, lidars, rewards, costs, timers and goals on the recorded states: exact, physics left out."""
 
+import numba
 import numpy as np
 import pytest
 
@@ -57,7 +58,8 @@ def env(request):
 
 
 def _next_doubles(env):
-    return [next_double(stream.copy()) for stream in env.batch.rng]
+    draw = numba.njit(next_double)
+    return [draw(stream.copy()) for stream in env.batch.rng]
 
 
 def test_layout_and_first_observation(env):

@@ -11,7 +11,7 @@ from flashbulb.cmdp.navigation.physics import SUBSTEPS
 from flashbulb.cmdp.navigation.robots import see_point
 from flashbulb.cmdp.navigation.streams import choice, copy, next_double
 from flashbulb.cmdp.navigation.tasks import BUTTON_PAUSE
-from flashbulb.compiling import compiled
+from flashbulb.compiling import compiled, inner
 
 COSTS = ("cost_hazards", "cost_gremlins", "cost_buttons")
 
@@ -23,7 +23,7 @@ def begin(batch: Batch, rules: Rules, members: np.ndarray) -> int:
     return 0
 
 
-@compiled
+@inner
 def _next_button(batch: Batch, rules: Rules, i: int, pos: np.ndarray) -> None:
     batch.button[i] = choice(batch.rng[i], rules.buttons[1] - rules.buttons[0])
     objects = batch.objects[i]

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.tasks import BOX_HALF, BUTTON_RADIUS
-from flashbulb.compiling import compiled
+from flashbulb.compiling import inner
 
 DISC, NOSE_AT, NOSE_HALF = 0.1, 0.1, 0.05
 REACH = math.hypot(NOSE_AT + NOSE_HALF, NOSE_HALF)  # of the robot from its origin
@@ -21,13 +21,13 @@ UPRIGHT = 1e-9
 GAP = 1e-6  # two things nearer than this are taken to touch
 
 
-@compiled
+@inner
 def _outside(x: float, y: float, half: float) -> float:
     """Distance of a point from a square around the origin."""
     return math.hypot(max(abs(x) - half, 0.0), max(abs(y) - half, 0.0))
 
 
-@compiled
+@inner
 def clear_of_button(x: float, y: float, c: float, s: float, centre: np.ndarray) -> bool:
     dx, dy = centre[0] - x, centre[1] - y
     away = math.hypot(dx, dy)
@@ -39,7 +39,7 @@ def clear_of_button(x: float, y: float, c: float, s: float, centre: np.ndarray) 
     return _outside(ahead - NOSE_AT, left, NOSE_HALF) > BUTTON_RADIUS + GAP
 
 
-@compiled
+@inner
 def clear_of_box(x: float, y: float, c: float, s: float, body: np.ndarray, slack: float) -> bool:
     """`body` is the place and quaternion of a box, which may move by `slack`."""
     dx, dy = body[0] - x, body[1] - y

@@ -35,7 +35,7 @@ class Judge(NamedTuple):
     costs: tuple[str, ...]
 
 
-_read = verdict_on.py_func
+_read = verdict_on
 
 JUDGES = {
     Aim.GOAL: Judge(goal.begin, goal.judge, goal.leap, goal.COSTS),

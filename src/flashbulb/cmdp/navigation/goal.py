@@ -14,7 +14,7 @@ from flashbulb.cmdp.navigation.physics import SUBSTEPS
 from flashbulb.cmdp.navigation.robots import see_point
 from flashbulb.cmdp.navigation.streams import copy, next_double
 from flashbulb.cmdp.navigation.tasks import GOAL_RADIUS
-from flashbulb.compiling import compiled
+from flashbulb.compiling import compiled, inner
 
 COSTS = ("cost_hazards", "cost_vases_contact", "cost_vases_velocity")
 VASE_SPEED = 1e-4  # at which a vase counts as moving
@@ -31,12 +31,12 @@ def begin(batch: Batch, rules: Rules, members: np.ndarray) -> int:
     return failed
 
 
-@compiled
+@inner
 def measure(batch: Batch, rules: Rules, i: int) -> None:
     batch.last_distance[i] = distance(batch.objects[i, 0], batch.objects[i, rules.goal])
 
 
-@compiled
+@inner
 def _judge_vases(batch: Batch, rules: Rules, i: int, verdict: Verdict) -> None:
     """Touching a vase costs, and so does every vase that moves."""
     for f in range(len(rules.free)):

@@ -9,7 +9,7 @@ import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
 from flashbulb.cmdp.navigation.tasks import HAZARD_RADIUS
-from flashbulb.compiling import compiled, inlined
+from flashbulb.compiling import inlined, inner
 
 REWARD_LIMIT = 10.0
 
@@ -39,13 +39,13 @@ def verdict_on(sheet: Sheet) -> Verdict:
     return Verdict(numbers[0], numbers[1], flags[0], flags[1], flags[2], numbers[2:])
 
 
-@compiled
+@inner
 def distance(pos: np.ndarray, place: np.ndarray) -> float:
     dx, dy = place[0] - pos[0], place[1] - pos[1]
     return math.sqrt(dx * dx + dy * dy)
 
 
-@compiled
+@inner
 def in_hazard(pos: np.ndarray, objects: np.ndarray, rows: tuple[int, int]) -> bool:
     """Is the robot's origin strictly inside a hazard?"""
     for k in range(rows[0], rows[1]):  # noqa: SIM110 (compiled code has no any over generators)
@@ -54,12 +54,12 @@ def in_hazard(pos: np.ndarray, objects: np.ndarray, rows: tuple[int, int]) -> bo
     return False
 
 
-@compiled
+@inner
 def clipped(reward: float) -> float:
     return min(max(reward, -REWARD_LIMIT), REWARD_LIMIT)
 
 
-@compiled
+@inner
 def close_step(batch: Batch, rules: Rules, i: int, reward: float, verdict: Verdict) -> None:
     """Enter reward and cost, and count the step."""
     verdict.reward[i] = clipped(reward)

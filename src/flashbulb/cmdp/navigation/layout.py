@@ -9,7 +9,7 @@ import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
 from flashbulb.cmdp.navigation.streams import uniform
-from flashbulb.compiling import compiled, inlined
+from flashbulb.compiling import compiled, inlined, inner
 
 LAYOUTS = 10_000  # tries to place everything
 # Plain integers would be types of their own to the compiler, each with its own copy of what they are passed to.
@@ -17,10 +17,11 @@ DRAWS = np.int64(100)  # tries to place one object before the layout is begun an
 GOAL_DRAWS = np.int64(10_000)
 VASE_HEIGHT = 0.1 - 4e-5
 GREMLIN_START = 0.1
+Index = int | np.integer
 
 
 @inlined
-def _clear(x: float, y: float, row: int, end: int, objects: np.ndarray, keepout: np.ndarray) -> bool:
+def _clear(x: float, y: float, row: Index, end: Index, objects: np.ndarray, keepout: np.ndarray) -> bool:
     """Does an object at (x, y) keep its distance from the first `end` others?"""
     for k in range(end):
         if k != row:
@@ -31,8 +32,8 @@ def _clear(x: float, y: float, row: int, end: int, objects: np.ndarray, keepout:
     return True
 
 
-@compiled
-def _place(stream: np.ndarray, row: int, end: int, draws: int, objects: np.ndarray, rules: Rules) -> bool:
+@inner
+def _place(stream: np.ndarray, row: Index, end: Index, draws: Index, objects: np.ndarray, rules: Rules) -> bool:
     """Draw places for one object until one is clear of the first `end` others."""
     for _ in range(draws):
         x = uniform(stream, rules.low[row, 0], rules.width[row, 0])
@@ -44,7 +45,7 @@ def _place(stream: np.ndarray, row: int, end: int, draws: int, objects: np.ndarr
     return False
 
 
-@compiled
+@inner
 def sample_layout(stream: np.ndarray, objects: np.ndarray, rules: Rules) -> bool:
     """Fill `objects` (x, y, yaw); false if no layout was found."""
     count = len(rules.keepout)
@@ -62,7 +63,7 @@ def sample_layout(stream: np.ndarray, objects: np.ndarray, rules: Rules) -> bool
     return False
 
 
-@compiled
+@inner
 def redraw_goal(stream: np.ndarray, objects: np.ndarray, rules: Rules) -> bool:
     """A new place for the goal among the other objects; false if there is none."""
     return _place(stream, rules.goal, len(rules.keepout), GOAL_DRAWS, objects, rules)

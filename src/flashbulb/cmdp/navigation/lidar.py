@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from flashbulb.cmdp.navigation.batch import Batch, Rules
-from flashbulb.compiling import compiled, inlined
+from flashbulb.compiling import inlined, inner
 
 BINS = 16
 _WIDTH = 2 * math.pi / BINS
@@ -33,7 +33,7 @@ def _see(x: float, y: float, pos: np.ndarray, mat: np.ndarray, reach: float, bin
     bins[before] = max(bins[before], (1.0 - fraction) * strength)
 
 
-@compiled
+@inner
 def write_lidars(
     batch: Batch,
     rules: Rules,

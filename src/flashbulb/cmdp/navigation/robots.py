@@ -16,7 +16,7 @@ import numpy as np
 from flashbulb.cmdp.navigation.batch import Batch, Rules
 from flashbulb.cmdp.navigation.lidar import write_lidars
 from flashbulb.cmdp.navigation.streams import copy
-from flashbulb.compiling import compiled
+from flashbulb.compiling import compiled, inner
 
 _GEOM, _JOINT = mujoco.mjtGeom, mujoco.mjtJoint
 HEIGHT = 0.1  # of both robots' origin above the floor
@@ -148,7 +148,7 @@ def see_point(
     write_lidars(batch, rules, members, pos, mat, 12, obs)
 
 
-@compiled
+@inner
 def rotation(quaternion: np.ndarray, mat: np.ndarray) -> None:
     """The matrix of a quaternion, normalised first."""
     w, x, y, z = quaternion[0], quaternion[1], quaternion[2], quaternion[3]

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from flashbulb.compiling import compiled, inlined
+from flashbulb.compiling import inlined, inner
 
 WORDS = 624
 STREAM = WORDS + 1
@@ -28,7 +28,7 @@ def seeded(seed: int) -> np.ndarray:
     return np.append(state["key"], np.uint32(state["pos"])).astype(np.uint32)
 
 
-@compiled
+@inner
 def _twist(stream: np.ndarray) -> None:
     for k in range(WORDS):
         after = k + 1 if k + 1 < WORDS else 0
@@ -65,7 +65,7 @@ def uniform(stream: np.ndarray, low: float, width: float) -> float:
     return low + width * next_double(stream)
 
 
-@compiled
+@inner
 def choice(stream: np.ndarray, count: int) -> np.int64:
     """`choice(count)`: masked words until one is in range."""
     mask = count - 1
