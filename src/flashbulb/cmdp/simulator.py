@@ -41,9 +41,12 @@ def thread_count(threads: int | None, num_envs: int) -> int:
 
 
 def _library() -> ctypes.CDLL:
-    """The very library that MuJoCo's Python package has loaded."""
+    """The very library that MuJoCo's Python package has loaded; what it is called depends on the system."""
     folder = Path(mujoco.__file__).parent
-    return ctypes.CDLL(str(next(p for p in folder.iterdir() if p.name.startswith(("libmujoco", "mujoco.dll")))))
+    for path in sorted(folder.iterdir()):
+        if path.name.startswith(("libmujoco.", "mujoco.dll")):
+            return ctypes.CDLL(str(path))
+    raise ImportError(f"MuJoCo's library was not found in {folder}; install the mujoco package from a wheel.")
 
 
 def _imported(name: str, function: Any, *arguments: types.Type) -> Any:

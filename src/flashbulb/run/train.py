@@ -18,6 +18,7 @@ from flashbulb.config import Config
 from flashbulb.errors import Interrupted, RunError
 from flashbulb.learn.learner import Episodes, LearnerState, Sample, make_update
 from flashbulb.learn.policy import Policy, policy_for
+from flashbulb.learn.regression import blas
 from flashbulb.memory import CostStream, stream_for
 from flashbulb.recipes import recipe as recipe_named
 from flashbulb.run.checkpoint import Checkpoints, Damaged
@@ -103,6 +104,7 @@ def _learn(
         contextlib.closing(Gauge(config, policy)) as gauge,
         progress_for(console, config.iterations, state.done, config.cost_limit) as progress,
         wish_to_stop() as wish,
+        blas().limit(limits=1),  # its threads go on spinning after a product and keep ours from the cores
     ):
         begun = time.perf_counter()
         for n in range(state.done, config.iterations):
