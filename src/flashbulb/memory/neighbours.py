@@ -37,7 +37,8 @@ def nearest(points: np.ndarray, queries: np.ndarray, k: int, workers: int = 1) -
     """
     forest, queries = plant(points), _padded(queries)
     found = np.empty((len(queries), k), np.float32)
-    ends = np.linspace(0, len(queries), workers + 1).astype(int)
+    portions = 8 * workers if workers > 1 else 1  # some take longer than others
+    ends = np.linspace(0, len(queries), portions + 1).astype(int)
     parts = [slice(a, b) for a, b in itertools.pairwise(ends)]
     with ThreadPoolExecutor(workers) as pool:
         list(pool.map(lambda part: _search(queries[part], *forest, found[part]), parts))
