@@ -151,8 +151,10 @@ def _search(queries: np.ndarray, leaves: np.ndarray, boxes: np.ndarray, hulls: n
             bound = near if near < INFINITE else INFINITE  # also after one that was not a number
         best[:] = bound
         _to_hulls(query, hulls, to_grove)
-        for _ in range(len(to_grove)):
-            g = np.argmin(to_grove)
+        while True:
+            g = 0
+            for other in range(1, len(to_grove)):
+                g = other if to_grove[other] < to_grove[g] else g
             if not to_grove[g] < best[-1]:
                 break
             to_grove[g] = INFINITE

@@ -46,7 +46,7 @@ def judge(batch: Batch, rules: Rules, verdict: Verdict) -> int:
 def leap(world: World, actions: np.ndarray, sheet: Sheet, obs: np.ndarray) -> tuple[int, int]:
     """A whole step in one call if every Point glides; then zero, and how many episodes ended. Otherwise the number of
     those that do not: see `glide`."""
-    batch, rules, everyone = world.batch, world.rules, np.arange(len(actions))
+    batch, rules, everyone = world.batch, world.rules, world.everyone
     count = glide(batch, rules, world.course, everyone, actions, np.int64(SUBSTEPS), world.others)
     if count:
         return count, 0

@@ -84,10 +84,11 @@ class World(structref.StructRefProxy):
     rules: Rules
     course: Course
     poses: Poses
+    everyone: np.ndarray  # all members
     others: np.ndarray  # room for those that must be simulated
 
 
-structref.define_proxy(World, _WorldType, ["batch", "rules", "course", "poses", "others"])
+structref.define_proxy(World, _WorldType, ["batch", "rules", "course", "poses", "everyone", "others"])
 
 
 class GlidingPhysics:
@@ -96,8 +97,9 @@ class GlidingPhysics:
     def __init__(self, level: Level, rules: Rules, batch: Batch, poses: Poses, simulator: SimulatedPhysics) -> None:
         self.rules, self.batch, self.simulator = rules, batch, simulator
         self.course = chart(level)
-        self.others = np.empty(len(batch.physics), dtype=np.int64)
-        self.world = world_of(batch, rules, self.course, poses, self.others)
+        everyone = np.arange(len(batch.physics))
+        self.others = np.empty_like(everyone)
+        self.world = world_of(batch, rules, self.course, poses, everyone, self.others)
 
     def sense(self, members: np.ndarray, actions: np.ndarray) -> None:
         """Read the sensors of the members where they stand, under their actions."""
@@ -149,8 +151,10 @@ def chart(level: Level) -> Course:
 
 
 @compiled
-def world_of(batch: Batch, rules: Rules, course: Course, poses: Poses, others: np.ndarray) -> World:
-    return World(batch, rules, course, poses, others)
+def world_of(
+    batch: Batch, rules: Rules, course: Course, poses: Poses, everyone: np.ndarray, others: np.ndarray
+) -> World:
+    return World(batch, rules, course, poses, everyone, others)
 
 
 @compiled
