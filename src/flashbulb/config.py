@@ -250,6 +250,8 @@ class Config:
     """How many of the newest checkpoints stay; the best that kept the limit stays as well."""
     bias_every: int = 0
     """Iterations between measurements of the cost critic's true bias, by rollouts from visited states (0: none)."""
+    bias_states: int = 50
+    """From how many states each of them rolls out: half drawn from all, half from those that meet a cost soon."""
     wandb: bool = False
     """Report to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline keeps it here)."""
     gamma: float = 0.99

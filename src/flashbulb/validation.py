@@ -31,6 +31,7 @@ _POSITIVE_WHOLE = (
     "memory.neighbours",
     "memory.window",
     "memory.max_states",
+    "bias_states",
 )
 _POSITIVE = (
     "critic.learning_rate",

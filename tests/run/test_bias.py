@@ -139,22 +139,20 @@ SMALL = {
 }
 
 
-def test_a_run_that_measures_goes_the_same_way_and_agrees_with_the_command(tmp_path, monkeypatch, capsys):
-    for module in ("gauge", "bias"):
-        monkeypatch.setattr(f"flashbulb.run.{module}.MEMBERS", 20)
+def test_a_run_that_measures_goes_the_same_way_and_agrees_with_the_command(tmp_path, capsys):
     rows = {}
     for every in (0, 2):
-        config = configure(
-            "mice-cpo", "HazardField-v0", runs_dir=tmp_path, name=f"every{every}", bias_every=every, **SMALL
-        )
+        measuring = {"name": f"every{every}", "bias_every": every, "bias_states": 6}
+        config = configure("mice-cpo", "HazardField-v0", runs_dir=tmp_path, **measuring, **SMALL)
         rows[every] = read_csv(train(config, Console(quiet=True)).directory / "metrics.csv")
     assert set(rows[2]) - set(rows[0]) == set(COLUMNS)
     for name, column in rows[0].items():
         np.testing.assert_array_equal(column, rows[2][name], err_msg=name)
     assert np.isfinite(rows[2]["critic_bias"]).tolist() == [False, False, True]
 
-    assert command(["bias", str(tmp_path / "every2"), "--checkpoint", "2", "--json"]) == 0
+    assert command(["bias", str(tmp_path / "every2"), "--checkpoint", "2", "--states", "6", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
+    assert found["all"]["states"] == found["risky"]["states"] == 3
     assert found["all"]["mean"] == pytest.approx(rows[2]["critic_bias"][2])
     assert found["risky"]["truth"] == pytest.approx(rows[2]["true_cost_value_risky"][2])
     assert command(["bias", str(tmp_path / "every2"), "--states", "4", "--rollouts", "2"]) == 0

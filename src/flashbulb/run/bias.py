@@ -26,11 +26,16 @@ from flashbulb.learn.policy import Policy
 from flashbulb.normaliser import Affine
 from flashbulb.run.evaluate import CONFIDENCE, Estimate, evaluation_seed
 
-MEMBERS = 200  # of the environment that is measured in; more are not faster
+MEMBERS = 200  # of the environment that is measured in, at most; more are not faster
 STATES, ROLLOUTS = 50, 20  # a thousand episodes, as in the paper
 SOON = 10  # a state is risky if one of the next ten steps costs
 NEGLIGIBLE = 1e-3  # discount after which a rollout may stop; V_C stands in for the rest
 CLOCKS = ("elapsed", "steps")  # what the tasks call the steps since an episode began
+
+
+def members_for(states: int) -> int:
+    """Of the environment: a few states need not be looked for in many episodes."""
+    return min(MEMBERS, 4 * states)
 
 
 class Agent(NamedTuple):

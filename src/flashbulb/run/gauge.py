@@ -10,13 +10,14 @@ import numpy as np
 from flashbulb.config import Config
 from flashbulb.learn.policy import Policy
 from flashbulb.recipes import recipe
-from flashbulb.run.bias import MEMBERS, Agent, Bias, measure_bias
+from flashbulb.run.bias import Agent, Bias, measure_bias, members_for
 from flashbulb.run.state import RunState
 from flashbulb.run.world import announce_budget, make_world
 
 
 class Gauge:
-    """Measures what a run is about to use in iteration n: what `flashbulb bias RUN --checkpoint n` would find.
+    """Measures what a run is about to use in iteration n: what `flashbulb bias RUN --checkpoint n` would find
+    with as many states.
 
     It has an environment and random streams of its own, so that a run goes the same way with and without it. Every
     row has the same columns, NaN where nothing was measured; they are missing where nothing ever is.
@@ -25,7 +26,8 @@ class Gauge:
     def __init__(self, config: Config, policy: Policy) -> None:
         self.config, self.policy, self.env = config, policy, None
         if config.bias_every:
-            self.env = make_world(recipe(config.recipe), dataclasses.replace(config, num_envs=MEMBERS))
+            members = members_for(config.bias_states)
+            self.env = make_world(recipe(config.recipe), dataclasses.replace(config, num_envs=members))
 
     def read(self, state: RunState) -> dict[str, float]:
         if self.env is None:
@@ -36,7 +38,8 @@ class Gauge:
         params = jax.tree.map(np.asarray, state.learner.policy)
         normalise = state.normaliser.affine()
         agent = Agent(self.policy, params, state.learner.critics, normalise, self.config.cost_gamma)
-        return columns(measure_bias(agent, self.env, self.config.seed, int(state.totals.steps)))
+        seed, states = self.config.seed, self.config.bias_states
+        return columns(measure_bias(agent, self.env, seed, int(state.totals.steps), states))
 
     def close(self) -> None:
         if self.env is not None:

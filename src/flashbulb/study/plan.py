@@ -39,7 +39,9 @@ class Scale(NamedTuple):
 
 
 SCALES: dict[ScaleName, Scale] = {
-    "smoke": Scale(8_000, (0, 1), 2, {"num_envs": 4, "steps_per_iteration": 2_000, "checkpoint_every": 2}),
+    "smoke": Scale(
+        8_000, (0, 1), 2, {"num_envs": 4, "steps_per_iteration": 2_000, "checkpoint_every": 2, "bias_states": 4}
+    ),
     "short": Scale(1_000_000, (0, 1, 2), 10),
     "paper": Scale(10_000_000, (0, 1, 2, 3, 4, 5), 25),
 }

@@ -35,7 +35,7 @@ def main(arguments: list[str]) -> int:
         if getattr(options, field) < least:
             found = getattr(options, field)
             raise UsageError(f"{field}: {found} is not allowed; it must be a whole number of at least {least}.")
-    from flashbulb.run.bias import MEMBERS, Agent, measure_bias
+    from flashbulb.run.bias import Agent, measure_bias, members_for
     from flashbulb.run.evaluate import evaluation_env
     from flashbulb.run.prepare import prepare_jax
     from flashbulb.run.reading import load_policy
@@ -49,7 +49,7 @@ def main(arguments: list[str]) -> int:
     trained = load_policy(run)
     config = trained.config
     agent = Agent(trained.policy, trained.params, trained.critics, trained.normalise, config.cost_gamma)
-    env = evaluation_env(trained, MEMBERS)
+    env = evaluation_env(trained, members_for(options.states))
     try:
         bias = measure_bias(agent, env, config.seed, trained.steps, options.states, options.rollouts)
     finally:

@@ -27,6 +27,7 @@ _INCIDENTAL = {
     "checkpoint_every",
     "keep_checkpoints",
     "bias_every",
+    "bias_states",
     "wandb",
     "memory.snapshots",
 }
