@@ -77,6 +77,6 @@ def _rows(networks: Network) -> np.ndarray:
 def _stack(rows: np.ndarray, like: Any) -> Any:
     """The way back, into the shapes of `like`."""
     leaves, tree = jax.tree.flatten(like)
-    ends = np.cumsum([leaf[0].size for leaf in leaves])
+    ends = np.cumsum([leaf.size // len(leaf) for leaf in leaves])
     parts = np.split(rows, ends[:-1], axis=1)
     return jax.tree.unflatten(tree, [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)])
