@@ -253,9 +253,11 @@ class Simulator:
         for helper in self._helpers[: count - 1]:
             if helper.asleep:
                 helper.wake()
-        _lead(self._counters, count, self._rows, self._bench, self._plan)
-        while not _finished(self._counters, count):
-            time.sleep(0)  # somebody has to share a core: let them have it
+        try:
+            _lead(self._counters, count, self._rows, self._bench, self._plan)
+        finally:  # Ctrl-C must not leave a member in somebody's hands
+            while not _finished(self._counters, count):
+                time.sleep(0)  # somebody has to share a core: let them have it
 
     def sense(self, count: int) -> None:
         """Read the fields of the first `count` of `members` where they are, under their `controls`."""

@@ -26,8 +26,8 @@ from flashbulb.errors import UsageError
 
 class Judge(NamedTuple):
     """The compiled loops of one aim: `begin` an episode, `judge` a step, `leap` where it needs no simulator; and the
-    names of its costs. The three `leap`s differ in the `judge` they call; made by one function from its argument they
-    would be compiled anew in every process, because Numba keeps no closures over compiled functions on disk."""
+    names of its costs. The three `leap`s differ in the `judge` they call; made by a function of it, or with it as an
+    argument, they would be compiled anew in every process: Numba keeps neither on disk."""
 
     begin: Callable[..., int]
     judge: Callable[..., int]

@@ -57,7 +57,6 @@ GREMLIN_SWAY = 0.01  # more than a gremlin moves within one step
 FAR = 0.4  # beyond which the robot can touch neither box nor button
 TAKEN_OFF = 0.18  # height at which a box cannot touch the floor, however it turns
 
-
 Poses = tuple[np.ndarray, np.ndarray]
 
 
@@ -123,10 +122,8 @@ def chart(level: Level) -> Course:
     mujoco.mj_fullM(model, data, inertia)
     mass, lever, about = inertia[0, 0], inertia[1, 2], inertia[2, 2]
     h = rules.timestep
-    moving, felt = (
-        inertia_of(mass + h * SLIDE_DAMPING, lever, about + h * HINGE_DAMPING),
-        inertia_of(mass, lever, about),
-    )
+    moving = inertia_of(mass + h * SLIDE_DAMPING, lever, about + h * HINGE_DAMPING)
+    felt = inertia_of(mass, lever, about)
     rests = rules.gremlins[0] == rules.gremlins[1]
     if not len(rules.free):
         return Course(moving, felt, np.zeros((1, 6)), rests)
