@@ -1,4 +1,4 @@
-"""Where an iteration's time goes: `python -m benchmarks.breakdown [recipe ...] [--tasks ...]`.
+"""Where an iteration's time goes: `python -m benchmarks.breakdown [algorithm ...] [--tasks ...]`.
 
 The parts of a run's loop are timed one by one over a few iterations, as `run/train.py` calls them. In a run the actor's
 step and the critics' fits go on side by side where there are two threads; here they follow each other, on one, so
@@ -19,22 +19,22 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flashbulb.cmdp import make
+from flashbulb.algorithms.actor_steps import actor_step_for
+from flashbulb.algorithms.critics import fit
+from flashbulb.algorithms.estimates import Sample, estimate
+from flashbulb.algorithms.policy import policy_for
+from flashbulb.algorithms.proximal import Actor, ActorBatch
+from flashbulb.algorithms.registry import configure, get_algorithm
 from flashbulb.config import Config
-from flashbulb.learn.actors import actor_step_for
-from flashbulb.learn.critics import fit
-from flashbulb.learn.estimates import Sample, estimate
-from flashbulb.learn.policy import policy_for
-from flashbulb.learn.proximal import Actor, Evidence
+from flashbulb.envs import make
+from flashbulb.jax_setup import setup_jax
 from flashbulb.memory import stream_for
-from flashbulb.recipes import configure, recipe
-from flashbulb.run.collect import collect
-from flashbulb.run.directory import RunDirectory
-from flashbulb.run.lesson import lesson_of
-from flashbulb.run.metrics import episode_means, metrics_row
-from flashbulb.run.prepare import prepare_jax
-from flashbulb.run.recorder import Recorder
-from flashbulb.run.state import start
+from flashbulb.storage.run_directory import RunDirectory
+from flashbulb.training.collect import collect
+from flashbulb.training.memory_input import memory_input
+from flashbulb.training.metrics import episode_means, metrics_row
+from flashbulb.training.recorder import Recorder
+from flashbulb.training.train_state import start
 
 Timers = defaultdict[str, float]
 
@@ -63,7 +63,7 @@ def watch_env(timers: Timers, env: Any) -> None:
 
 def split_update(timers: Timers, policy: Any, config: Config) -> Callable[..., Any]:
     """The update's three parts, each compiled by itself."""
-    parts = recipe(config.recipe)
+    parts = get_algorithm(config.algorithm)
     estimates = timed(
         timers,
         "advantages",
@@ -79,7 +79,7 @@ def split_update(timers: Timers, policy: Any, config: Config) -> Callable[..., A
         actions = jnp.asarray(sample.actions).reshape(rows, -1)
         log_prob = policy.log_prob(policy.outputs(learner.policy, observations), actions)
         a_r, a_c = seen.a_r.reshape(-1), seen.a_c.reshape(-1)
-        evidence = Evidence(observations, actions, log_prob, (a_r - a_r.mean()) / a_r.std(), a_c - a_c.mean())
+        evidence = ActorBatch(observations, actions, log_prob, (a_r - a_r.mean()) / a_r.std(), a_c - a_c.mean())
         jax.block_until_ready(evidence)
         actor = Actor(learner.policy, learner.optimiser)
         step_size, price = jnp.float32(config.proximal.learning_rate), jnp.float32(0.1)
@@ -100,7 +100,7 @@ def measure(config: Config, iterations: int) -> Timers:
     state = start(env, policy, config)
     directory = RunDirectory.create(config)
     recorder = Recorder(directory, config, state)
-    stream = stream_for(recipe(config.recipe).cost_stream, config, config.threads or 2)
+    stream = stream_for(get_algorithm(config.algorithm).cost_stream, config, config.threads or 2)
     policy.act = timed(timers, "actor inference", policy.act)
     watch_env(timers, env)
     update = split_update(timers, policy, config)
@@ -114,9 +114,9 @@ def measure(config: Config, iterations: int) -> Timers:
         noise = np.asarray(policy.noise(jax.random.key(n), (config.horizon, config.num_envs)))
         normalise = state.normaliser.affine()
         params = jax.tree.map(np.asarray, state.learner.policy)
-        batch, flight = sample_batch(env, policy, params, normalise, noise, state.flight)
-        memory, intrinsic, _ = recall(state.memory, lesson_of(batch, n, state.learner, policy, normalise, config))
-        beta, means = stream.beta(state.balance), episode_means(batch, flight, env.max_episode_steps)
+        batch, running = sample_batch(env, policy, params, normalise, noise, state.running)
+        memory, intrinsic, _ = recall(state.memory, memory_input(batch, n, state.learner, policy, normalise, config))
+        beta, means = stream.beta(state.balance), episode_means(batch, running, env.max_episode_steps)
         sample = Sample(*(*batch[:-1], intrinsic))
         excess = means.cost - config.cost_limit
         learner, bias = update(state.learner, sample, normalise, beta, excess, jax.random.key(n))
@@ -124,7 +124,7 @@ def measure(config: Config, iterations: int) -> Timers:
         totals = state.totals.add(batch, means.cost, config.cost_limit)
         normaliser = state.normaliser.absorb(batch.observations)
         state = state._replace(
-            learner=learner, normaliser=normaliser, memory=memory, balance=balance, flight=flight, totals=totals
+            learner=learner, normaliser=normaliser, memory=memory, balance=balance, running=running, totals=totals
         )
         record(metrics_row(n, batch, means, totals, {}, beta, intrinsic, memory), batch, 1.0)
         checkpoint(state._replace(env=env.get_state()))
@@ -152,7 +152,7 @@ PARTS = (
 
 
 def table(columns: list[tuple[str, str]], iterations: int, threads: int | None) -> list[str]:
-    """Milliseconds of each part, one column for each pair of recipe and task."""
+    """Milliseconds of each part, one column for each pair of algorithm and task."""
     found = []
     for name, task in columns:
         with tempfile.TemporaryDirectory() as runs:
@@ -166,13 +166,13 @@ def table(columns: list[tuple[str, str]], iterations: int, threads: int | None) 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="Where an iteration's time goes.")
-    parser.add_argument("recipes", nargs="*", default=["mice-cpo", "mice-pid"])
+    parser.add_argument("algorithms", nargs="*", default=["mice-cpo", "mice-pid"])
     parser.add_argument("--tasks", nargs="+", default=["SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1"])
     parser.add_argument("--iterations", type=int, default=5)
     parser.add_argument("--threads", type=int, default=None)
     options = parser.parse_args()
-    prepare_jax()
-    columns = [(name, task) for task in options.tasks for name in options.recipes]
+    setup_jax()
+    columns = [(name, task) for task in options.tasks for name in options.algorithms]
     print("\n".join(table(columns, options.iterations, options.threads)))
 
 

@@ -16,10 +16,10 @@ from unittest import mock
 import numpy as np
 from rich.console import Console
 
-from flashbulb.memory.streams import Remembered
-from flashbulb.recipes import configure
-from flashbulb.run.csv_log import read_csv
-from flashbulb.run.train import train
+from flashbulb.algorithms.registry import configure
+from flashbulb.memory.cost_streams import MemoryCost
+from flashbulb.storage.csv_log import read_csv
+from flashbulb.training.loop import train
 
 TASK = "SafetyPointGoal1-v0"
 LARGEST = 20_000
@@ -28,15 +28,15 @@ SIZES = ((500, 1_500), (4_000, 6_000), (9_000, 11_000), (LARGEST, LARGEST))
 
 def measure(iterations: int, threads: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States held, seconds of the recall and of the whole, for each iteration."""
-    taken, recall = [], Remembered.recall
+    taken, recall = [], MemoryCost.recall
 
-    def timed(self: Remembered, *args: Any) -> Any:
+    def timed(self: MemoryCost, *args: Any) -> Any:
         begun = time.perf_counter()
         result = recall(self, *args)
         taken.append(time.perf_counter() - begun)
         return result
 
-    with tempfile.TemporaryDirectory() as runs, mock.patch.object(Remembered, "recall", timed):
+    with tempfile.TemporaryDirectory() as runs, mock.patch.object(MemoryCost, "recall", timed):
         keeping = {"window": iterations, "max_states": LARGEST}
         size = {"steps": iterations * 20_000, "threads": threads, "runs_dir": Path(runs)}
         config = configure("mice-cpo", TASK, memory=keeping, **size)

@@ -15,7 +15,7 @@ import time
 from pathlib import Path
 
 from benchmarks.throughput import TASKS
-from flashbulb.run.csv_log import read_csv
+from flashbulb.storage.csv_log import read_csv
 
 
 def run(task: str, caches: Path, name: str) -> tuple[float, float]:

@@ -18,7 +18,7 @@ from typing import Any
 
 import numpy as np
 
-from flashbulb.cmdp import env_ids, make
+from flashbulb.envs import env_ids, make
 
 RAW_STEPS = 10  # in a turn; few: raw physics does not reset, so its states must not drift far from those of the task
 TASK_STEPS = 100  # more: ten steps of a Point task are over before caches and threads have found their places

@@ -1,7 +1,7 @@
 """Training against the physics it rests on: `python -m benchmarks.throughput` (or `make bench`).
 
 Everything is measured in one run, in turns, and repeated, so that a noisy machine does not decide: raw `mj_step`
-of the same model, substeps and threads; stepping alone; and training with each recipe. Rates are medians over the
+of the same model, substeps and threads; stepping alone; and training with each algorithm. Rates are medians over the
 turns, shares are medians of each measurement's ratio to raw physics right before and after it. Give
 `--omnisafe-python PATH` to time OmniSafe's CPO in the same turns. The last table splits an iteration into its parts
 (`benchmarks/breakdown.py`).
@@ -23,13 +23,13 @@ import numpy as np
 from rich.console import Console
 
 from benchmarks import breakdown
-from flashbulb.cmdp import make
-from flashbulb.recipes import configure
-from flashbulb.run.csv_log import read_csv
-from flashbulb.run.train import train
+from flashbulb.algorithms.registry import configure
+from flashbulb.envs import make
+from flashbulb.storage.csv_log import read_csv
+from flashbulb.training.loop import train
 
 TASKS = ("SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1")
-RECIPES = ("cpo", "mice-cpo", "mice-pid")
+ALGORITHMS = ("cpo", "mice-cpo", "mice-pid")
 NUM_ENVS = 20
 RAW, PEER = "raw mj_step", "OmniSafe CPO"
 
@@ -57,10 +57,10 @@ def _actions(env: Any, rng: np.random.Generator, steps: int) -> np.ndarray:
     return rng.uniform(space.low, space.high, (steps, env.num_envs, *space.shape)).astype(space.dtype)
 
 
-def training_rate(recipe: str, task: str, iterations: int, threads: int | None) -> float:
+def training_rate(algorithm: str, task: str, iterations: int, threads: int | None) -> float:
     """Of one short run; its first iteration compiles and is left out."""
     with tempfile.TemporaryDirectory() as runs:
-        config = configure(recipe, task, steps=iterations * 20_000, runs_dir=Path(runs), threads=threads)
+        config = configure(algorithm, task, steps=iterations * 20_000, runs_dir=Path(runs), threads=threads)
         result = train(config, console=Console(quiet=True))
         seconds = read_csv(result.directory / "timing.csv")["seconds"][1:]
     return float(20_000 * len(seconds) / seconds.sum())
@@ -97,8 +97,8 @@ def measure(task: str, turns: int, options: argparse.Namespace) -> dict[str, lis
     env: Any = make(task, NUM_ENVS, seed=0, threads=options.threads)
     env.reset()
     rows: dict[str, Callable[[], float]] = {"stepping": lambda: step_rate(env, rng)}
-    for recipe in RECIPES:
-        rows[recipe] = partial(training_rate, recipe, task, options.iterations + 1, options.threads)
+    for algorithm in ALGORITHMS:
+        rows[algorithm] = partial(training_rate, algorithm, task, options.iterations + 1, options.threads)
     if options.omnisafe_python:
         rows[PEER] = partial(omnisafe_rate, options.omnisafe_python, task, options.omnisafe_steps)
     step_rate(env, rng, 50)
@@ -138,7 +138,7 @@ def main() -> None:
     for task in options.tasks:
         print("\n".join(table(task, measure(task, options.turns, options))), flush=True)
         print()
-    columns = [(recipe, task) for task in options.tasks for recipe in RECIPES[1:]]
+    columns = [(algorithm, task) for task in options.tasks for algorithm in ALGORITHMS[1:]]
     print("\n".join(breakdown.table(columns, options.iterations, options.threads)))
 
 

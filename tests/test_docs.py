@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from flashbulb.cli import run
-from flashbulb.options import parse_train
+from flashbulb.cli.main import run
+from flashbulb.cli.options import parse_train
 
 ROOT = Path(__file__).parent.parent
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
@@ -90,7 +90,9 @@ def test_python_examples(desk, monkeypatch, capsys):
     small = {"steps": 400, "num_envs": 2, "steps_per_iteration": 200, "critic": {"passes": 1, "hidden": (4,)}}
     real = flashbulb.train
     monkeypatch.chdir(desk)
-    monkeypatch.setattr(flashbulb, "train", lambda recipe, env, **settings: real(recipe, env, **(settings | small)))
+    monkeypatch.setattr(
+        flashbulb, "train", lambda algorithm, env, **settings: real(algorithm, env, **(settings | small))
+    )
     examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
     assert examples
     for example in examples:
@@ -104,7 +106,7 @@ def test_options_named_in_the_docs_exist(capsys):
     known = set(re.findall(r"--[a-z][a-z0-9.-]*", capsys.readouterr().out))
     elsewhere = {"--episodes", "--to", "--json", "--video", "--states", "--rollouts", "--checkpoint", "--help"}
     elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations"}
-    elsewhere |= {"--scale", "--status", "--tasks", "--recipes", "--seeds", "--on", "--ray-address"}  # of study
+    elsewhere |= {"--scale", "--status", "--tasks", "--algorithms", "--seeds", "--on", "--ray-address"}  # of study
     elsewhere |= {"--head", "--port", "--address", "--generate"}  # of Ray's commands
     for page in PAGES:
         for option in re.findall(r"(?<![\w-])--[a-z][a-z0-9.-]*[a-z0-9]", page.read_text()):
@@ -117,14 +119,14 @@ def test_links_lead_somewhere():
             assert (page.parent / target).exists(), f"{page.name}: {target}"
 
 
-def test_recipes_of_the_readme_are_those_of_the_table():
-    from flashbulb.recipes import RECIPES, recipe
+def test_algorithms_of_the_readme_are_those_of_the_table():
+    from flashbulb.algorithms.registry import ALGORITHMS, get_algorithm
 
-    section = (ROOT / "README.md").read_text().split("## Recipes")[1].split("##")[0]
+    section = (ROOT / "README.md").read_text().split("## Algorithms")[1].split("##")[0]
     named = set(re.findall(r"`([a-z0-9-]+)`", section)) - {"flashbulb"}
-    assert set(RECIPES) <= named
+    assert set(ALGORITHMS) <= named
     for name in named:
-        recipe(name)
+        get_algorithm(name)
 
 
 def test_make_runs_what_the_readme_says():

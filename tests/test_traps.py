@@ -21,19 +21,20 @@ import pytest
 from gymnasium import spaces
 from rich.console import Console
 
+from flashbulb.algorithms import actor_steps as actors
+from flashbulb.algorithms import learner
+from flashbulb.algorithms.critics import init_critics, values
+from flashbulb.algorithms.estimates import Sample, estimate
+from flashbulb.algorithms.learner import Episodes, init_learner, make_update
+from flashbulb.algorithms.policy import Gaussian, GaussianOutputs, policy_for
+from flashbulb.algorithms.registry import configure, get_algorithm
 from flashbulb.config import MemoryConfig, PolicyConfig
-from flashbulb.learn import actors, learner
-from flashbulb.learn.critics import init_critics, values
-from flashbulb.learn.estimates import Sample, estimate
-from flashbulb.learn.learner import Episodes, init_learner, make_update
-from flashbulb.learn.policy import Gaussian, GaussianOutputs, policy_for
 from flashbulb.memory import FlashbulbMemory
 from flashbulb.normaliser import Normaliser
-from flashbulb.recipes import configure, recipe
-from flashbulb.run.collect import InFlight, collect
-from flashbulb.run.metrics import episode_means
-from flashbulb.run.train import train
-from tests.learn.corridor import STEPS, Corridor
+from flashbulb.training.collect import RunningEpisodes, collect
+from flashbulb.training.loop import train
+from flashbulb.training.metrics import episode_means
+from tests.algorithms.corridor import STEPS, Corridor
 
 SMALL = {"policy": {"hidden": (4,)}, "critic": {"hidden": (4,), "passes": 1}, "proximal": {"passes": 1}}
 TIME, MEMBERS = 12, 3
@@ -72,10 +73,10 @@ def test_1_the_scale_of_cpos_constraint_is_the_one_asked_for(scale, c, monkeypat
     monkeypatch.setattr(actors, "cpo_step", spy)
     monkeypatch.setattr(learner, "fit", lambda critics, *rest: (critics, np.zeros(2)))
     policy = Gaussian(spaces.Box(-1, 1, (1,)))
-    state = init_learner(policy, 2, recipe("cpo"), config, jax.random.key(0))
+    state = init_learner(policy, 2, get_algorithm("cpo"), config, jax.random.key(0))
     episodes = Episodes(np.float32(40.0), np.float32(250.0))
     arguments = sample(), UNIT, np.float32(0.0), episodes, np.float32(0.0), jax.random.key(1)
-    report = make_update(policy, recipe("cpo"), config)(state, *arguments).report
+    report = make_update(policy, get_algorithm("cpo"), config)(state, *arguments).report
     assert float(report["c"]) == pytest.approx(c)
 
 
@@ -90,9 +91,9 @@ def test_3_kl_is_summed_over_action_dimensions():
     np.testing.assert_allclose(three.kl(*pairs[1]), 3 * 0.3**2 / 2, rtol=1e-6)
 
 
-def walk(env, policy, params, flight, steps, direction):
+def walk(env, policy, params, running, steps, direction):
     noise = np.full((steps, env.num_envs, 1), 50.0 * direction, np.float32)  # drowns the mean
-    return collect(env, policy, params, UNIT, noise, flight)
+    return collect(env, policy, params, UNIT, noise, running)
 
 
 @pytest.fixture
@@ -100,15 +101,15 @@ def walker():
     env = Corridor(2)
     policy = policy_for(env.single_observation_space, env.single_action_space)
     params = jax.tree.map(np.asarray, policy.init(jax.random.key(0), 2, PolicyConfig(hidden=(2,))))
-    return env, policy, params, InFlight.start(env.reset(seed=0)[0])
+    return env, policy, params, RunningEpisodes.start(env.reset(seed=0)[0])
 
 
 def test_4_the_episode_cost_is_that_of_this_batch_and_of_no_older_one(walker):
-    env, policy, params, flight = walker
-    batch, flight = walk(env, policy, params, flight, STEPS, 1)
-    assert episode_means(batch, flight, STEPS).cost == STEPS - 5
-    batch, flight = walk(env, policy, params, flight, STEPS, -1)
-    assert episode_means(batch, flight, STEPS).cost == 0
+    env, policy, params, running = walker
+    batch, running = walk(env, policy, params, running, STEPS, 1)
+    assert episode_means(batch, running, STEPS).cost == STEPS - 5
+    batch, running = walk(env, policy, params, running, STEPS, -1)
+    assert episode_means(batch, running, STEPS).cost == 0
 
 
 def test_5_costs_have_their_own_discount():
@@ -135,10 +136,10 @@ def test_6_no_cost_stays_no_cost():
 
 
 def test_7_iterations_do_not_reset_and_cut_episodes_count_in_full(walker):
-    env, policy, params, flight = walker
-    first, flight = walk(env, policy, params, flight, 30, 1)
+    env, policy, params, running = walker
+    first, running = walk(env, policy, params, running, 30, 1)
     assert len(first.finished.costs) == 0
-    second, flight = walk(env, policy, params, flight, 30, 1)
+    second, running = walk(env, policy, params, running, 30, 1)
     np.testing.assert_array_equal(second.finished.lengths, STEPS)
     np.testing.assert_array_equal(second.finished.costs, STEPS - 5)
     np.testing.assert_allclose(second.observations[0], first.next_observations[-1])
@@ -146,8 +147,8 @@ def test_7_iterations_do_not_reset_and_cut_episodes_count_in_full(walker):
 
 def test_8_a_truncation_of_the_environments_own_is_believed_and_bootstrapped(walker):
     """Truncated at 40 steps, not at a hard-coded 1,000; the value there is that of the final observation."""
-    env, policy, params, flight = walker
-    batch, _ = walk(env, policy, params, flight, STEPS, 1)
+    env, policy, params, running = walker
+    batch, _ = walk(env, policy, params, running, STEPS, 1)
     assert batch.ended[-1].all()
     assert not batch.ended[:-1].any()
     assert not batch.terminated.any()
@@ -171,8 +172,8 @@ def test_13_whoever_holds_a_frozen_normaliser_is_safe_from_those_who_absorb():
 
 
 def test_14_no_transition_leads_from_one_episode_into_the_next(walker):
-    env, policy, params, flight = walker
-    batch, _ = walk(env, policy, params, flight, 2 * STEPS, 1)
+    env, policy, params, running = walker
+    batch, _ = walk(env, policy, params, running, 2 * STEPS, 1)
     assert len(batch.finished.lengths) == 2 * env.num_envs
     np.testing.assert_array_equal(batch.finished.lengths, STEPS)  # none inserted
     np.testing.assert_allclose(batch.next_observations[STEPS - 1], [[1.0, 1.0]] * 2)  # the old one's last

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flashbulb import gymnasium_hook
+from flashbulb.envs import gymnasium_hook
 
 gymnasium_hook.watch()  # gymnasium.make("flashbulb/<id>") works once both are imported
 
@@ -23,33 +23,33 @@ __all__ = ["__version__", "env_ids", "load_policy", "make", "resume", "train"]
 
 def __getattr__(name: str) -> Any:
     if name in ("make", "env_ids"):
-        from flashbulb import cmdp
+        from flashbulb import envs as cmdp
 
         return getattr(cmdp, name)
     if name == "load_policy":
-        from flashbulb.run.reading import load_policy
+        from flashbulb.analysis.load_policy import load_policy
 
         return load_policy
     raise AttributeError(f"module 'flashbulb' has no attribute {name!r}")
 
 
-def train(recipe: str, env: str, /, **settings: Any) -> Any:
-    """Train a recipe on a task and return a `Result`.
+def train(algorithm: str, env: str, /, **settings: Any) -> Any:
+    """Train an algorithm on a task and return a `Result`.
 
     Settings are the fields of `flashbulb.config.Config` (`steps`, `seed`, `cost_limit`, ...); fields of its
     parts are given as dictionaries or dataclasses, for example `memory={"neighbours": 5}`.
     """
-    from flashbulb.recipes import configure
-    from flashbulb.run.train import train as run
+    from flashbulb.algorithms.registry import configure
+    from flashbulb.training.loop import train as run
 
-    return run(configure(recipe, env, **settings))
+    return run(configure(algorithm, env, **settings))
 
 
 def resume(run: Any, **options: Any) -> Any:
     """Go on with the run in that directory as if it had never stopped, and return its `Result`.
 
-    Options are those of `flashbulb.run.train.resume`: `threads`, `console`, and `env` if `train` was given one.
+    Options are those of `flashbulb.training.loop.resume`: `threads`, `console`, and `env` if `train` was given one.
     """
-    from flashbulb.run.train import resume as go_on
+    from flashbulb.training.loop import resume as go_on
 
     return go_on(run, **options)

@@ -1,3 +1,3 @@
-from flashbulb.cli import main
+from flashbulb.cli.main import main
 
 main()

@@ -1,6 +1,6 @@
 """Every number of a run in one place: documented dataclasses from which the command line is made.
 
-Defaults are the paper's Table 2; where we depart, the field says why. A recipe (`recipes.py`) may replace
+Defaults are the paper's Table 2; where we depart, the field says why. An algorithm (`algorithms/registry.py`) may replace
 defaults; the user may replace both.
 """
 
@@ -187,7 +187,7 @@ class ConstantConfig:
     """The constant that stands in for beta c^I in the ablation (Figure 6)."""
 
     value: float = 5.0
-    """How much; the recipe `constant-N-X` sets it to N."""
+    """How much; the algorithm `constant-N-X` sets it to N."""
     of: Literal["value", "step"] = "value"
     """What it is added to: the cost value (the figure's caption), or the cost of each step. The latter adds a
     hundred times as much to the value, so that even 3 exceeds a limit of 25 whatever the policy does."""
@@ -222,7 +222,7 @@ class BudgetConfig:
 class Config:
     """A run."""
 
-    recipe: Named
+    algorithm: Named
     """Which algorithm."""
     env: Named
     """Which task."""
@@ -243,7 +243,7 @@ class Config:
     runs_dir: Path = Path("runs")
     """Where the run's directory is made."""
     name: str | None = None
-    """Name of the run's directory (default: recipe, task, seed and time)."""
+    """Name of the run's directory (default: algorithm, task, seed and time)."""
     checkpoint_every: int = 10
     """Iterations between checkpoints."""
     keep_checkpoints: int = 3

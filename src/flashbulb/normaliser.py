@@ -37,12 +37,12 @@ class Normaliser(NamedTuple):
         varies = self.variance > 1e-12
         return np.where(varies, 1.0 / np.sqrt(np.where(varies, self.variance, 1.0)), 1.0)
 
-    def affine(self) -> Affine:
+    def affine(self) -> FrozenNormaliser:
         """The two float32 vectors that networks need."""
-        return Affine(self.mean.astype(np.float32), self.scale.astype(np.float32))
+        return FrozenNormaliser(self.mean.astype(np.float32), self.scale.astype(np.float32))
 
 
-class Affine(NamedTuple):
+class FrozenNormaliser(NamedTuple):
     """A frozen normaliser: the same arithmetic for NumPy and for JAX arrays."""
 
     mean: Any

@@ -137,8 +137,8 @@ def _lookup(config: Any, dotted: str) -> Any:
 
 def rebuild(plain: Any) -> Config:
     """The configuration of which `to_dict` made these plain values; a field that is missing has its default."""
-    if not isinstance(plain, dict) or not {"recipe", "env"} <= set(plain):
-        raise UsageError("config: it must be a table with at least recipe and env.")
+    if not isinstance(plain, dict) or not {"algorithm", "env"} <= set(plain):
+        raise UsageError("config: it must be a table with at least algorithm and env.")
     return validate(_rebuild(Config, plain, ""))
 
 

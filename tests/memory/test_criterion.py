@@ -4,9 +4,9 @@ import jax
 import numpy as np
 import pytest
 
+from flashbulb.algorithms.critics import init_critics, values
+from flashbulb.algorithms.estimates import cost_to_go
 from flashbulb.config import CriticConfig, MemoryConfig
-from flashbulb.learn.critics import init_critics, values
-from flashbulb.learn.estimates import cost_to_go
 from flashbulb.memory import unsafe_states
 from flashbulb.normaliser import Normaliser
 

@@ -9,17 +9,17 @@ from scipy.stats import multivariate_normal
 
 from flashbulb.config import BalanceConfig, MemoryConfig
 from flashbulb.errors import UsageError
-from flashbulb.memory import FlashbulbMemory, Lesson
-from flashbulb.memory.flashbulb import FROM_DATA
+from flashbulb.memory import FlashbulbMemory, MemoryInput
+from flashbulb.memory.cost_streams import MemoryCost
+from flashbulb.memory.flashbulb_memory import FROM_DATA
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import (
-    Supply,
+    OfflinePool,
     behaviour_log_likelihood,
     effective_sample_size,
     importance_weights,
     systematic,
 )
-from flashbulb.memory.streams import Remembered
 from flashbulb.normaliser import Normaliser
 
 ROWS, SIZE = 200, 3
@@ -171,7 +171,7 @@ def test_resampled_states_have_the_mean_of_the_target_policy():
     """Behaviour N(0, 1), target N(1, 1), state = action: the resampled mean is the target's, 1."""
     rng = np.random.default_rng(3)
     actions = rng.standard_normal((20_000, 1))
-    supply = Supply(actions.astype(np.float32), actions, multivariate_normal(0, 1).logpdf(actions[:, 0]))
+    supply = OfflinePool(actions.astype(np.float32), actions, multivariate_normal(0, 1).logpdf(actions[:, 0]))
     weights = supply.weights(lambda s, a: multivariate_normal(1, 1).logpdf(a[:, 0]), clip=1e9)
     drawn = supply.states[systematic(weights, 20_000, rng)]
     assert drawn.mean() == pytest.approx(1.0, abs=0.06)
@@ -181,16 +181,16 @@ def test_resampled_states_have_the_mean_of_the_target_policy():
 
 def stream(cap, supply=None, **settings):
     config = MemoryConfig(window=1, max_states=cap, neighbours=2, embedding=0, **settings)
-    return Remembered(config, BalanceConfig(), 1, 0, supply), FlashbulbMemory.empty(1, config, np.random.default_rng(0))
+    return MemoryCost(config, BalanceConfig(), 1, 0, supply), FlashbulbMemory.empty(1, config, np.random.default_rng(0))
 
 
 def lesson(met, n, log_pi=lambda s, a: np.zeros(len(s))):
     states = np.asarray(met, np.float32).reshape(-1, 1, 1)
-    return Lesson(states, np.ones((len(met), 1), bool), n, Normaliser.empty(1).affine(), log_pi)
+    return MemoryInput(states, np.ones((len(met), 1), bool), n, Normaliser.empty(1).affine(), log_pi)
 
 
 def test_data_join_what_was_met_outlive_the_window_and_give_way_at_the_cap():
-    supply = Supply(np.array([[-1.0], [-2.0], [-3.0]], np.float32), np.zeros((3, 1)), np.zeros(3))
+    supply = OfflinePool(np.array([[-1.0], [-2.0], [-3.0]], np.float32), np.zeros((3, 1)), np.zeros(3))
     remembered, memory = stream(5, supply)
     kept = []
     for n, met in enumerate([[], [1, 2], [3, 4, 5, 6], [7, 8, 9, 10, 11, 12], []]):
@@ -204,7 +204,7 @@ def test_data_join_what_was_met_outlive_the_window_and_give_way_at_the_cap():
 
 
 def test_a_policy_that_does_as_the_record_did_in_one_state_draws_that_state():
-    supply = Supply(np.array([[-1.0], [-2.0]], np.float32), np.array([[0.0], [1.0]]), np.zeros(2))
+    supply = OfflinePool(np.array([[-1.0], [-2.0]], np.float32), np.array([[0.0], [1.0]]), np.zeros(2))
     remembered, memory = stream(5, supply, offline_clip=1e9)
     likes_the_second = lesson([], 0, lambda s, a: -50.0 * (a[:, 0] - 1) ** 2)
     memory, _, report = remembered.recall(memory, likes_the_second)
@@ -213,7 +213,7 @@ def test_a_policy_that_does_as_the_record_did_in_one_state_draws_that_state():
 
 
 def test_the_same_iteration_draws_the_same_states_again():
-    supply = Supply(
+    supply = OfflinePool(
         np.random.default_rng(0).standard_normal((50, 1)).astype(np.float32), np.zeros((50, 1)), np.zeros(50)
     )
     remembered, memory = stream(20, supply)

@@ -3,11 +3,11 @@
 import numpy as np
 import pytest
 
+from flashbulb.algorithms.registry import configure
 from flashbulb.config import MemoryConfig
-from flashbulb.memory import FlashbulbMemory, Lesson, anticipation, stream_for
+from flashbulb.memory import FlashbulbMemory, MemoryInput, anticipation, stream_for
 from flashbulb.memory.salience import FEWEST, salience, unrolled
 from flashbulb.normaliser import Normaliser
-from flashbulb.recipes import configure
 
 
 def test_a_turn_of_the_agent_changes_nothing_in_a_ring_and_the_rest_stays():
@@ -68,7 +68,7 @@ def foresight(view: str) -> float:
     normalise = Normaliser.empty(14).affine()
     memory = FlashbulbMemory.empty(14, config.memory, np.random.default_rng(0), rings=((6, 14),))
     observations, unsafe, _ = batch(rng)
-    lesson = Lesson(observations, unsafe, 0, normalise, lambda *_: np.zeros(0))
+    lesson = MemoryInput(observations, unsafe, 0, normalise, lambda *_: np.zeros(0))
     memory = stream_for("memory", config, 1).recall(memory, lesson).memory
     observations, unsafe, ended = batch(rng)
     intrinsic, _ = memory.intrinsic_cost(observations.reshape(-1, 14), normalise, config.memory)
@@ -85,5 +85,5 @@ def test_the_plain_view_is_the_papers_to_the_last_bit():
     states, seen = rng.normal(size=(2, 40, 5)).astype(np.float32)
     normalise = Normaliser.empty(5).affine()
     memory = FlashbulbMemory.empty(5, MemoryConfig(), np.random.default_rng(0), rings=((1, 4),))
-    memory = memory.remember(states, 0, MemoryConfig()).attend(seen, np.arange(40) < 20, normalise)
+    memory = memory.remember(states, 0, MemoryConfig()).update_salience(seen, np.arange(40) < 20, normalise)
     np.testing.assert_array_equal(memory.embed(seen, normalise), normalise(seen) @ memory.projection)

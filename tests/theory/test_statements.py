@@ -24,7 +24,7 @@ from flashbulb.theory.cmdp import (
 )
 from flashbulb.theory.constraint import theorem_1_slack
 from flashbulb.theory.q_learning import Schedule, learn_with_intrinsic_cost, learn_with_twin_maximum
-from flashbulb.theory.report import CHECKS
+from flashbulb.theory.statements import CHECKS
 from flashbulb.theory.update import unequal_memory, updates
 from flashbulb.theory.worlds import cliff, random_cmdp
 

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flashbulb.compiling import summing, summing_inlined, summing_inner
+from flashbulb.jit import jit_fastmath, jit_fastmath_helper, jit_fastmath_inline
 
 LEAF, GROVE = 64, 32  # points in a leaf, leaves in a grove; infinitely far ones fill them up
 STRIDE = 8  # dimensions are filled up to a multiple of it, with zeros
@@ -66,7 +66,7 @@ def plant(points: np.ndarray) -> Forest:
     return Forest(leaves, boxes, np.ascontiguousarray(hulls))
 
 
-@summing
+@jit_fastmath
 def _arrange(points: np.ndarray, order: np.ndarray) -> None:
     """Sort the indices of points by leaves."""
     ends, count = np.empty(64, np.int64), 1  # of what is yet to be halved, the nearest last
@@ -85,7 +85,7 @@ def _arrange(points: np.ndarray, order: np.ndarray) -> None:
             count -= 1
 
 
-@summing_inner
+@jit_fastmath_helper
 def _widest(points: np.ndarray, some: np.ndarray) -> int:
     widest, width = 0, np.float32(-1)
     for d in range(points.shape[1]):
@@ -97,7 +97,7 @@ def _widest(points: np.ndarray, some: np.ndarray) -> int:
     return widest
 
 
-@summing_inner
+@jit_fastmath_helper
 def _select(keys: np.ndarray, order: np.ndarray, middle: int) -> None:
     """Put the indices of the `middle` smallest keys first (Hoare's quickselect)."""
     low, high = 0, len(order) - 1
@@ -121,7 +121,7 @@ def _select(keys: np.ndarray, order: np.ndarray, middle: int) -> None:
             return
 
 
-@summing
+@jit_fastmath
 def _fill(points: np.ndarray, order: np.ndarray, leaves: np.ndarray, boxes: np.ndarray) -> None:
     for begin in range(0, len(order), LEAF):
         g, leaf = divmod(begin // LEAF, GROVE)
@@ -135,7 +135,7 @@ def _fill(points: np.ndarray, order: np.ndarray, leaves: np.ndarray, boxes: np.n
             boxes[g, 0, d, leaf], boxes[g, 1, d, leaf] = least, largest
 
 
-@summing
+@jit_fastmath
 def _search(queries: np.ndarray, leaves: np.ndarray, boxes: np.ndarray, hulls: np.ndarray, found: np.ndarray) -> None:
     to_grove = np.empty(hulls.shape[2], np.float32)
     to_leaf, candidates = np.empty(GROVE, np.float32), np.empty(GROVE, np.int64)
@@ -165,12 +165,12 @@ def _search(queries: np.ndarray, leaves: np.ndarray, boxes: np.ndarray, hulls: n
                     _keep(to_point, best)
 
 
-@summing_inlined
+@jit_fastmath_inline
 def _beyond(x: np.float32, least: np.float32, largest: np.float32) -> np.float32:
     return max(max(least - x, x - largest), np.float32(0))
 
 
-@summing_inlined
+@jit_fastmath_inline
 def _to_hulls(query: np.ndarray, hulls: np.ndarray, out: np.ndarray) -> None:
     """Squared distance to the nearest corner, side or inside of each hull."""
     for j in range(len(out)):
@@ -179,7 +179,7 @@ def _to_hulls(query: np.ndarray, hulls: np.ndarray, out: np.ndarray) -> None:
             out[j] += _beyond(query[d], hulls[0, d, j], hulls[1, d, j]) ** 2
 
 
-@summing_inlined
+@jit_fastmath_inline
 def _to_boxes(query: np.ndarray, boxes: np.ndarray, out: np.ndarray) -> None:
     """The same to each box of a grove."""
     for first in range(0, len(query), STRIDE):
@@ -190,7 +190,7 @@ def _to_boxes(query: np.ndarray, boxes: np.ndarray, out: np.ndarray) -> None:
             out[j] = square
 
 
-@summing_inlined
+@jit_fastmath_inline
 def _to_points(query: np.ndarray, points: np.ndarray, bound: np.float32, out: np.ndarray) -> int:
     """Squared distance to each point of a leaf; returns how many are below the bound."""
     for first in range(0, len(query), STRIDE):
@@ -205,7 +205,7 @@ def _to_points(query: np.ndarray, points: np.ndarray, bound: np.float32, out: np
     return int(nearer)
 
 
-@summing_inlined
+@jit_fastmath_inline
 def _candidates(to_leaf: np.ndarray, bound: np.float32, out: np.ndarray) -> int:
     """The leaves that are near enough, the nearest of them first: soon a good bound. Returns their number."""
     count, first = 0, 0
@@ -217,7 +217,7 @@ def _candidates(to_leaf: np.ndarray, bound: np.float32, out: np.ndarray) -> int:
     return count
 
 
-@summing_inlined
+@jit_fastmath_inline
 def _keep(distances: np.ndarray, best: np.ndarray) -> None:
     """Insert what is smaller than the largest of the best."""
     bound, count = best[-1], 0

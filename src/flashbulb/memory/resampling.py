@@ -22,7 +22,7 @@ RIDGE = 1e-6  # per observation, of standardised inputs: only to make the regres
 LEAST_SPREAD = 1e-3  # of a behaviour's residual, against records of a deterministic policy
 
 
-class Supply(NamedTuple):
+class OfflinePool(NamedTuple):
     """The unsafe part of a data set, with the likelihood that its behaviour gave to each action."""
 
     states: np.ndarray  # (N, n) raw
@@ -30,7 +30,7 @@ class Supply(NamedTuple):
     log_mu: np.ndarray  # (N,)
 
     @classmethod
-    def of(cls, transitions: Transitions) -> Supply:
+    def of(cls, transitions: Transitions) -> OfflinePool:
         """mu is fitted on all transitions, safe ones included; only the unsafe ones are supplied."""
         unsafe = transitions.costs > 0
         log_mu = behaviour_log_likelihood(transitions.observations, transitions.actions)

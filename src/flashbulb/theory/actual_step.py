@@ -14,9 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.spaces import Discrete
 
+from flashbulb.algorithms.cpo import cpo_step, primal_step, solve_dual
+from flashbulb.algorithms.policy import Categorical
 from flashbulb.config import TrustRegionConfig
-from flashbulb.learn.cpo import cpo_step, primal_step, solve_dual
-from flashbulb.learn.policy import Categorical
 from flashbulb.theory.cmdp import Table
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from flashbulb.config import MemoryConfig
 from flashbulb.memory import FlashbulbMemory
-from flashbulb.memory.intrinsic import Distance
+from flashbulb.memory.intrinsic_cost import Distance
 from flashbulb.normaliser import Normaliser
 from flashbulb.theory.cmdp import Table, TabularCMDP, visitation
 from flashbulb.theory.worlds import NAMED, random_cmdp

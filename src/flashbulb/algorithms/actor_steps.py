@@ -1,0 +1,95 @@
+"""How each kind of actor steps, behind one signature: actor, evidence, constraint, price, progress, key."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import jax
+import jax.numpy as jnp
+
+from flashbulb.algorithms.cpo import cpo_step
+from flashbulb.algorithms.parts import Algorithm
+from flashbulb.algorithms.policy import Policy
+from flashbulb.algorithms.projection import price_of_cost, projection_step
+from flashbulb.algorithms.proximal import Actor, ActorBatch, actor_optimiser, lagrangian_advantage, proximal_step
+from flashbulb.config import Config
+
+Report = dict[str, jax.Array]
+# (actor, evidence, c of the linear model, lambda, step size, random key) -> (actor, report)
+ActorStep = Callable[[Actor, ActorBatch, jax.Array, jax.Array, jax.Array, jax.Array], tuple[Actor, Report]]
+
+
+def init_actor(policy: Policy, observation_size: int, algorithm: Algorithm, config: Config, key: jax.Array) -> Actor:
+    params = policy.init(key, observation_size, config.policy)
+    return Actor(params, () if algorithm.actor == "trust-region" else actor_optimiser(config.proximal).init(params))
+
+
+def actor_step_for(policy: Policy, algorithm: Algorithm, config: Config) -> ActorStep:
+    if algorithm.actor == "proximal":
+        return _proximal(policy, config)
+    if algorithm.actor == "proximal-projection":
+        return _proximal_projection(policy, config)
+    return (
+        _constrained_trust_region(policy, config) if algorithm.multiplier == "dual" else _trust_region(policy, config)
+    )
+
+
+def _constrained_trust_region(policy: Policy, config: Config) -> ActorStep:
+    """CPO: the cost is a constraint of the step itself."""
+
+    def step(
+        actor: Actor, evidence: ActorBatch, c: jax.Array, lam: jax.Array, rate: jax.Array, key: jax.Array
+    ) -> tuple[Actor, Report]:
+        a_r, a_c = evidence.reward_advantage, evidence.cost_advantage
+        seen = evidence.observations, evidence.actions
+        params, report = cpo_step(policy, actor.params, *seen, a_r, a_c, c, config.trust_region)
+        return Actor(params, actor.optimiser), report
+
+    return step
+
+
+def _trust_region(policy: Policy, config: Config) -> ActorStep:
+    """TRPO on the Lagrangian advantage: CPO's step with a constraint that nothing can violate."""
+
+    def step(
+        actor: Actor, evidence: ActorBatch, c: jax.Array, lam: jax.Array, rate: jax.Array, key: jax.Array
+    ) -> tuple[Actor, Report]:
+        advantage = lagrangian_advantage(evidence.reward_advantage, evidence.cost_advantage, lam)
+        no_cost, slack = jnp.zeros_like(advantage), jnp.float32(-1)
+        seen = evidence.observations, evidence.actions
+        params, report = cpo_step(policy, actor.params, *seen, advantage, no_cost, slack, config.trust_region)
+        return Actor(params, actor.optimiser), {name: report[name] for name in ("kl", "step_fraction", "reward_gain")}
+
+    return step
+
+
+def _proximal(policy: Policy, config: Config) -> ActorStep:
+    def step(
+        actor: Actor, evidence: ActorBatch, c: jax.Array, lam: jax.Array, rate: jax.Array, key: jax.Array
+    ) -> tuple[Actor, Report]:
+        descent = proximal_step(policy, actor, evidence, lam, rate, key, config.proximal)
+        return descent.actor, {"kl": descent.kl, "actor_passes": descent.passes}
+
+    return step
+
+
+def _proximal_projection(policy: Policy, config: Config) -> ActorStep:
+    """CUP: improve for reward alone, then project for cost."""
+
+    def step(
+        actor: Actor, evidence: ActorBatch, c: jax.Array, lam: jax.Array, rate: jax.Array, key: jax.Array
+    ) -> tuple[Actor, Report]:
+        improve_key, project_key = jax.random.split(key)
+        free = jnp.zeros_like(lam)
+        half = proximal_step(policy, actor, evidence, free, rate, improve_key, config.proximal)
+        price = price_of_cost(lam, config.cost_gamma, config.cost_lam)
+        full = projection_step(policy, half.actor, evidence, price, rate, project_key, config.proximal)
+        sampled = policy.outputs(actor.params, evidence.observations)
+        report = {
+            "kl": policy.kl(policy.outputs(full.actor.params, evidence.observations), sampled).mean(),
+            "actor_passes": half.passes,
+            "projection_passes": full.passes,
+        }
+        return full.actor, report
+
+    return step

@@ -1,0 +1,155 @@
+"""The paper's experiments as data: one entry per figure.
+
+The paper does not say on which tasks its Figures 2, 5, 7 and 13 were made, nor which values of k Figure 7 shows; there
+the choice is ours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any, Literal, NamedTuple
+
+from flashbulb.errors import UsageError
+
+Kind = Literal["curves", "bars", "bias", "time"]  # of `figures.draw`
+NOTHING: Mapping[str, Any] = MappingProxyType({})
+
+
+class Variant(NamedTuple):
+    """A line in the figure: an algorithm, with settings of its own where the study varies one."""
+
+    algorithm: str
+    label: str
+    settings: Mapping[str, Any] = NOTHING
+
+
+class Study(NamedTuple):
+    """What is compared, on what, how it is drawn, and what the paper says comes out of it."""
+
+    name: str
+    figure: str
+    summary: str
+    claim: str
+    variants: tuple[Variant, ...]
+    tasks: tuple[str, ...]
+    kinds: tuple[Kind, ...] = ("curves", "bars")
+
+    @property
+    def measures_bias(self) -> bool:
+        return "bias" in self.kinds
+
+
+def _algorithms(*names: str) -> tuple[Variant, ...]:
+    return tuple(Variant(name, name) for name in names)
+
+
+GYM = ("SafetyPointGoal1-v0", "SafetyCarGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarCircle1-v0")
+MUJOCO = tuple(f"Safety{robot}Velocity-v1" for robot in ("Ant", "HalfCheetah", "Humanoid", "Hopper"))
+GOALS = ("SafetyPointGoal1-v0", "SafetyCarGoal1-v0")
+BUTTONS = ("SafetyPointButton1-v0", "SafetyCarButton1-v0")
+PEERS = ("mice-cpo", "mice-pid", "pid-lag", "cup", "saute", "simmer-pid")
+BASES = ("cpo", "mice-cpo", "pid-lag", "mice-pid")
+
+_ALL = (
+    Study(
+        "underestimation",
+        "Figure 2",
+        "The cost critics of CPO and PIDLag against the true cost, during training.",
+        "Both underestimate consistently and significantly.",
+        _algorithms("cpo", "pid-lag"),
+        GOALS,
+        ("bias",),
+    ),
+    Study(
+        "safety-gym",
+        "Figure 3",
+        "MICE and its peers on navigation tasks.",
+        "MICE violates the limit significantly less, at an equal or better return.",
+        _algorithms(*PEERS),
+        GYM,
+    ),
+    Study(
+        "safety-mujoco",
+        "Figure 4",
+        "MICE and its peers on running robots with a speed limit.",
+        "MICE never violates the limit, as Saute and SimmerPID do not, and has a higher return than they.",
+        _algorithms(*PEERS),
+        MUJOCO,
+    ),
+    Study(
+        "bias",
+        "Figure 5",
+        "The cost critic with and without MICE against the true cost, during training.",
+        "With MICE the estimate is significantly higher, and its bias approaches zero.",
+        _algorithms(*BASES),
+        (*GOALS, "SafetyPointCircle1-v0", "SafetyHopperVelocity-v1"),
+        ("bias",),
+    ),
+    Study(
+        "constants",
+        "Figure 6 (a, b)",
+        "The intrinsic cost against nothing and against constants in its place.",
+        "Constants lower the return, 5 violates the limit more often than 3, and MICE does best.",
+        _algorithms("mice-cpo", "cpo", "constant-3-cpo", "constant-5-cpo", "constant-15-cpo"),
+        ("SafetyPointGoal1-v0",),
+    ),
+    Study(
+        "thresholds",
+        "Figure 6 (c, d)",
+        "MICE-CPO under cost limits of 0, 15 and 25.",
+        "MICE keeps each of the limits.",
+        tuple(Variant("mice-cpo", f"mice-cpo d={limit}", {"cost_limit": float(limit)}) for limit in (0, 15, 25)),
+        ("SafetyPointGoal1-v0",),
+    ),
+    Study(
+        "neighbours",
+        "Figure 7",
+        "MICE-CPO with intrinsic costs from 1, 5, 10 and 20 nearest neighbours.",
+        "More neighbours are safer and take more time.",
+        tuple(Variant("mice-cpo", f"mice-cpo k={k}", {"memory": {"neighbours": k}}) for k in (1, 5, 10, 20)),
+        GYM,
+    ),
+    Study(
+        "versus-base",
+        "Figures 8 and 9",
+        "CPO and PIDLag, each with and without MICE.",
+        "MICE keeps the limit better than its base, at an equal or better return.",
+        _algorithms(*BASES),
+        (*GYM, *MUJOCO),
+    ),
+    Study(
+        "buttons",
+        "Figure 10",
+        "CPO with and without MICE on the harder button tasks.",
+        "MICE keeps the limit better, at a comparable return.",
+        _algorithms("cpo", "mice-cpo"),
+        BUTTONS,
+    ),
+    Study(
+        "twin-critics",
+        "Figures 11 and 12",
+        "PIDLag with one cost critic, with the larger of two, and with MICE: bias, return and cost.",
+        "Two critics lessen the underestimation but do not end it; MICE does, and keeps the limit better.",
+        _algorithms("pid-lag", "td3-pid", "mice-pid"),
+        GOALS,
+        ("bias", "curves", "bars"),
+    ),
+    Study(
+        "projection",
+        "Figure 13",
+        "MICE-CPO with and without its random projection, and the time that each takes.",
+        "The projection costs neither return nor safety and substantially shortens training.",
+        _algorithms("mice-cpo", "mice-cpo-no-projection"),
+        GYM,
+        ("curves", "time"),
+    ),
+)
+
+STUDIES: Mapping[str, Study] = {study.name: study for study in _ALL}
+
+
+def study_named(name: str) -> Study:
+    if name not in STUDIES:
+        raise UsageError(f"study: unknown study {name!r}; the known ones are {', '.join(STUDIES)}.")
+    return STUDIES[name]

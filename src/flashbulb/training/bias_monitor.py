@@ -1,0 +1,58 @@
+"""The cost critic's bias as columns of metrics.csv, measured every so many iterations beside the run."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import jax
+import numpy as np
+
+from flashbulb.algorithms.policy import Policy
+from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.training_env import announce_budget, make_training_env
+from flashbulb.analysis.critic_bias import Agent, Bias, measure_bias, members_for
+from flashbulb.config import Config
+from flashbulb.training.train_state import TrainState
+
+
+class BiasMonitor:
+    """Measures what a run is about to use in iteration n: what `flashbulb bias RUN --checkpoint n` would find
+    with as many states.
+
+    It has an environment and random streams of its own, so that a run goes the same way with and without it. Every
+    row has the same columns, NaN where nothing was measured; they are missing where nothing ever is.
+    """
+
+    def __init__(self, config: Config, policy: Policy) -> None:
+        self.config, self.policy, self.env = config, policy, None
+        if config.bias_every:
+            members = members_for(config.bias_states)
+            self.env = make_training_env(get_algorithm(config.algorithm), dataclasses.replace(config, num_envs=members))
+
+    def read(self, state: TrainState) -> dict[str, float]:
+        if self.env is None:
+            return {}
+        if state.done == 0 or state.done % self.config.bias_every:
+            return dict.fromkeys(COLUMNS, float("nan"))
+        announce_budget(self.env, state.learner.schedule)
+        params = jax.tree.map(np.asarray, state.learner.policy)
+        normalise = state.normaliser.affine()
+        agent = Agent(self.policy, params, state.learner.critics, normalise, self.config.cost_gamma)
+        seed, states = self.config.seed, self.config.bias_states
+        return columns(measure_bias(agent, self.env, seed, int(state.totals.steps), states))
+
+    def close(self) -> None:
+        if self.env is not None:
+            self.env.close()
+
+
+COLUMNS = tuple(
+    name + kind
+    for kind in ("", "_risky")
+    for name in ("critic_bias", "critic_bias_low", "critic_bias_high", "true_cost_value")
+)
+
+
+def columns(bias: Bias) -> dict[str, float]:
+    numbers = [x for group in (bias.all, bias.risky) for x in (*group.bias, group.truth)]
+    return {name: float("nan") if x is None else x for name, x in zip(COLUMNS, numbers, strict=True)}

@@ -1,0 +1,201 @@
+"""Algorithm 1 as a loop, and the two ways into it: from the start, and from where an earlier process left off."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import jax
+import numpy as np
+from rich.console import Console
+
+from flashbulb.algorithms.critic_fit import blas
+from flashbulb.algorithms.learner import Episodes, LearnerState, Sample, make_update
+from flashbulb.algorithms.policy import Policy, policy_for
+from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.training_env import announce_budget, make_training_env
+from flashbulb.analysis.memory_snapshots import save_memory_snapshot, times
+from flashbulb.config import Config
+from flashbulb.envs import CostVectorEnv
+from flashbulb.errors import Interrupted, RunError
+from flashbulb.jax_setup import setup_jax
+from flashbulb.memory import CostStream, stream_for
+from flashbulb.storage.checkpoint import Checkpoints, Damaged
+from flashbulb.storage.csv_log import recorded_iterations
+from flashbulb.storage.policy_spaces import save_spaces
+from flashbulb.storage.run_directory import RunDirectory, load_config
+from flashbulb.storage.wandb_log import load_wandb
+from flashbulb.training.bias_monitor import BiasMonitor
+from flashbulb.training.collect import collect
+from flashbulb.training.graceful_stop import graceful_stop
+from flashbulb.training.memory_input import memory_input, offline_pool
+from flashbulb.training.metrics import episode_means, metrics_row
+from flashbulb.training.progress import progress_for
+from flashbulb.training.recorder import Recorder, Result, draw, read_result, writing
+from flashbulb.training.train_state import TrainState, restore, start
+from flashbulb.validation import validate
+
+__all__ = ["Result", "resume", "train"]
+
+
+def train(config: Config, console: Console | None = None, env: CostVectorEnv | None = None) -> Result:
+    """Run a configuration from start to end, on the task that it names or on `env`, a batch of the same size."""
+    config = validate(config)
+    console = console or Console()
+    setup_jax()
+    if config.wandb:
+        load_wandb()
+    with _world(config, env) as (world, policy):
+        stream = _stream(config, world)
+        state = start(world, policy, config)
+        directory = RunDirectory.create(config)
+        with directory.locked():
+            save_spaces(directory.path, world)
+            console.print(f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
+            return _learn(config, directory, world, policy, stream, state, console)
+
+
+def resume(
+    run: str | Path, console: Console | None = None, env: CostVectorEnv | None = None, threads: int | None = None
+) -> Result:
+    """Go on with a run as if it had never stopped: same metrics, same parameters, bit for bit.
+
+    `env` must be given if `train` was given one; `threads` changes the speed and nothing else.
+    """
+    directory, config = RunDirectory(Path(run)), load_config(Path(run))
+    config = validate(dataclasses.replace(config, threads=threads or config.threads))
+    console = console or Console()
+    setup_jax()
+    with directory.locked(), _world(config, env) as (world, policy):
+        stream = _stream(config, world)
+        save_spaces(directory.path, world)  # a run killed at its very start has none
+        state = _newest_state(config, directory, world, policy, console)
+        if state.done >= config.iterations:
+            result = read_result(directory)
+            draw(directory, config, result)
+            console.print(f"{directory.path} is finished; there is nothing to resume.", soft_wrap=True)
+            return result
+        console.print(
+            f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}, after {state.done} iterations",
+            soft_wrap=True,
+        )
+        return _learn(config, directory, world, policy, stream, state, console)
+
+
+def _learn(
+    config: Config,
+    directory: RunDirectory,
+    env: CostVectorEnv,
+    policy: Policy,
+    stream: CostStream,
+    state: TrainState,
+    console: Console,
+) -> Result:
+    algorithm = get_algorithm(config.algorithm)
+    update = make_update(policy, algorithm, config)
+    recorder, memory_times = Recorder(directory, config, state), times(config)
+
+    with (
+        contextlib.closing(recorder),
+        contextlib.closing(BiasMonitor(config, policy)) as gauge,
+        progress_for(console, config.iterations, state.done, config.cost_limit) as progress,
+        graceful_stop() as wish,
+        blas().limit(limits=1),  # its threads go on spinning after a product and keep ours from the cores
+    ):
+        begun = time.perf_counter()
+        for n in range(state.done, config.iterations):
+            with _named(n, directory):
+                measured = gauge.read(state)
+                noise_key, update_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), n))
+                noise = np.asarray(policy.noise(noise_key, (config.horizon, config.num_envs)))
+                normalise = state.normaliser.affine()
+                params = jax.tree.map(np.asarray, state.learner.policy)
+
+                before = env.get_state() if n + 1 in memory_times else {}
+                batch, running = collect(env, policy, params, normalise, noise, state.running)  # sample under pi_k
+                lesson = memory_input(batch, n, state.learner, policy, normalise, config)
+                memory, intrinsic, recalled = stream.recall(state.memory, lesson)  # update M; c^I
+                beta = stream.beta(state.balance)
+                means = episode_means(batch, running, env.max_episode_steps)
+                learner, bias, report = update(  # values, advantages, policy
+                    state.learner,
+                    Sample(*batch[:-1], intrinsic),
+                    normalise,
+                    np.float32(beta),
+                    Episodes(np.float32(means.cost), np.float32(means.length)),
+                    np.float32(n / config.iterations),
+                    update_key,
+                )
+                refuse_not_finite(learner)
+                balance = stream.correct(state.balance, np.asarray(bias), intrinsic)  # beta_{n+1}
+                announce_budget(env, learner.schedule)
+
+                totals = state.totals.add(batch, means.cost, config.cost_limit)
+                normaliser = state.normaliser.absorb(batch.observations)
+                state = TrainState(learner, normaliser, memory, balance, running, state.env, totals)
+                row = metrics_row(n, batch, means, totals, report | recalled | measured, beta, intrinsic, memory)
+                seconds, begun = time.perf_counter() - begun, time.perf_counter()
+                recorder.record(row, batch, seconds)
+                if n + 1 in memory_times:
+                    with writing(directory):
+                        save_memory_snapshot(directory.path, state, before, batch)
+                if wish.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
+                    state = state._replace(env=env.get_state())
+                    recorder.checkpoint(state)
+                progress.show(row, batch.costs.size / seconds)
+                if wish.signal:
+                    break
+    if state.done < config.iterations:
+        raise Interrupted(f"stopped after {state.done} iterations; go on with: {directory.how_to_resume}", wish.code)
+    return recorder.finish(console)
+
+
+@contextlib.contextmanager
+def _world(config: Config, env: CostVectorEnv | None) -> Iterator[tuple[CostVectorEnv, Policy]]:
+    with contextlib.closing(make_training_env(get_algorithm(config.algorithm), config, env)) as world:
+        yield world, policy_for(world.single_observation_space, world.single_action_space)
+
+
+def _stream(config: Config, env: CostVectorEnv) -> CostStream:
+    workers = config.threads or os.cpu_count() or 1
+    return stream_for(get_algorithm(config.algorithm).cost_stream, config, workers, offline_pool(config, env))
+
+
+def _newest_state(
+    config: Config, directory: RunDirectory, env: CostVectorEnv, policy: Policy, console: Console
+) -> TrainState:
+    """The newest checkpoint that can be believed and whose rows are in metrics.csv; at worst the very beginning."""
+    checkpoints, rows = Checkpoints(directory.checkpoints), recorded_iterations(directory.metrics)
+    for done in reversed(checkpoints.iterations()):
+        path = checkpoints.path(done)
+        if done > rows:
+            console.print(
+                f"{directory.metrics} ends before {path.name}; an earlier checkpoint is used.", soft_wrap=True
+            )
+            continue
+        try:
+            return restore(path, env, policy, config)
+        except Damaged as error:
+            sentence = str(error).removesuffix("; name another one.")
+            console.print(f"{sentence}; the one before is used.", soft_wrap=True)
+            checkpoints.set_aside(done)
+    return start(env, policy, config)
+
+
+@contextlib.contextmanager
+def _named(n: int, directory: RunDirectory) -> Iterator[None]:
+    """Say where it happened."""
+    try:
+        yield
+    except RunError as error:
+        raise RunError(f"{directory.path} stopped in iteration {n}: {error}") from error
+
+
+def refuse_not_finite(learner: LearnerState) -> None:
+    """Stop before anything that is not a number is saved as if it were a policy."""
+    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner)):
+        raise RunError("the update made parameters that are not finite.")

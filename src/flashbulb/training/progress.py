@@ -1,0 +1,79 @@
+"""What a person sees while a run goes on: one live line on a terminal, plain lines when piped."""
+
+from __future__ import annotations
+
+import math
+import time
+from types import TracebackType
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+
+from flashbulb.storage.csv_log import Row
+
+
+def headline(row: Row, limit: float, rate: float) -> str:
+    """The numbers that matter, in one line."""
+    memory = f"  beta {row['beta']:.2f}  memory {row['memory_size']:,}" if row["memory_size"] else ""
+    mark = "~" if row["episode_estimated"] else ""
+    return (
+        f"return {mark}{row['return']:.2f}  cost {mark}{row['cost']:.1f}/{limit:g}  "
+        f"violated {100 * row['violation_rate']:.0f}%{memory}  {rate:,.0f} steps/s"
+    )
+
+
+class TerminalProgress:
+    """A live bar with the latest numbers and the time left."""
+
+    def __init__(self, console: Console, iterations: int, done: int, limit: float) -> None:
+        self.limit = limit
+        self._progress = Progress(
+            SpinnerColumn(),
+            TextColumn("iteration {task.completed:.0f}/{task.total:.0f}"),
+            BarColumn(bar_width=20),
+            TextColumn("{task.description}"),
+            TimeRemainingColumn(),
+            console=console,
+        )
+        self._task = self._progress.add_task("compiling", total=iterations, completed=done)
+
+    def __enter__(self) -> TerminalProgress:
+        self._progress.start()
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        self._progress.stop()
+
+    def show(self, row: Row, rate: float) -> None:
+        self._progress.update(self._task, advance=1, description=headline(row, self.limit, rate))
+
+
+class PlainProgress:
+    """A line at the start, at the end and every few seconds between: for logs."""
+
+    def __init__(self, console: Console, iterations: int, done: int, limit: float, every: float = 10.0) -> None:
+        self.console, self.iterations, self.limit, self.every = console, iterations, limit, every
+        self.first, self.started, self.last = done, time.monotonic(), -math.inf
+
+    def __enter__(self) -> PlainProgress:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
+        return None
+
+    def show(self, row: Row, rate: float) -> None:
+        now, done = time.monotonic(), int(row["iteration"]) + 1
+        if now - self.last < self.every and done < self.iterations:
+            return
+        self.last = now
+        left = (now - self.started) / (done - self.first) * (self.iterations - done)
+        self.console.print(
+            f"iteration {done}/{self.iterations}  {headline(row, self.limit, rate)}  {left:,.0f} s left",
+            soft_wrap=True,
+            highlight=False,
+        )
+
+
+def progress_for(console: Console, iterations: int, done: int, limit: float) -> TerminalProgress | PlainProgress:
+    kind = TerminalProgress if console.is_terminal else PlainProgress
+    return kind(console, iterations, done, limit)

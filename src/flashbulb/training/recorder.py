@@ -1,0 +1,121 @@
+"""Writes what the loop reports: metrics, episodes, timing, dashboards, checkpoints, and the result at the end."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+from rich.console import Console
+
+from flashbulb.config import Config
+from flashbulb.errors import RunError
+from flashbulb.plots.run_curves import draw_curves
+from flashbulb.storage.checkpoint import Checkpoints, best_feasible
+from flashbulb.storage.csv_log import CsvLog, Row, read_csv
+from flashbulb.storage.run_directory import RunDirectory
+from flashbulb.storage.tensorboard_log import TensorBoard
+from flashbulb.storage.wandb_log import WeightsAndBiases
+from flashbulb.training.collect import Batch
+from flashbulb.training.metrics import episode_rows
+from flashbulb.training.train_state import TrainState
+
+
+class Result(NamedTuple):
+    """What `train` returns: where the run is, its metrics by column, and its last iteration."""
+
+    directory: Path
+    metrics: dict[str, np.ndarray]
+    summary: Row
+
+
+class Recorder:
+    """Goes on from a state: what the files have beyond it is forgotten, for the loop will report it again."""
+
+    def __init__(self, directory: RunDirectory, config: Config, state: TrainState) -> None:
+        self.directory, self.config = directory, config
+        self.checkpoints = Checkpoints(directory.checkpoints)
+        self.metrics, self.episodes = CsvLog(directory.metrics), CsvLog(directory.episodes)
+        self.timing = CsvLog(directory.timing)
+        with writing(directory):
+            for log in (self.metrics, self.episodes, self.timing):
+                log.forget_from(state.done)
+            tensorboard = TensorBoard(directory.path, state.done, int(state.totals.steps))
+        self.dashboards: list[TensorBoard | WeightsAndBiases] = [tensorboard]
+        if config.wandb:
+            self.dashboards.append(WeightsAndBiases(directory.path, config))
+
+    def record(self, row: Row, batch: Batch, seconds: float) -> None:
+        rate = batch.costs.size / seconds
+        with writing(self.directory):
+            self.metrics.write([row])
+            self.episodes.write(episode_rows(batch, int(row["iteration"]), int(row["steps"]) - batch.costs.size))
+            self.timing.write([{"iteration": row["iteration"], "seconds": seconds, "steps_per_second": rate}])
+            for dashboard in self.dashboards:
+                dashboard.write(row | {"steps_per_second": rate}, int(row["steps"]))
+
+    def checkpoint(self, state: TrainState) -> None:
+        """Old ones go only after the new one is safe on disk, and it only after the rows that it follows."""
+        with writing(self.directory):
+            for log in (self.metrics, self.episodes, self.timing):
+                log.sync()
+            self.checkpoints.save(state.done, state)
+            best = best_feasible(read_csv(self.metrics.path), self.config.cost_limit, self.checkpoints.iterations())
+            self.checkpoints.prune(self.config.keep_checkpoints, best)
+
+    def close(self) -> None:
+        for dashboard in self.dashboards:
+            with contextlib.suppress(OSError):  # whoever closes has been told what is wrong with the disk
+                dashboard.close()
+
+    def finish(self, console: Console) -> Result:
+        with writing(self.directory):
+            result = read_result(self.directory)
+            draw(self.directory, self.config, result)
+        console.print(summary_text(result.metrics, self.config, self.directory), soft_wrap=True, highlight=False)
+        return result
+
+
+@contextlib.contextmanager
+def writing(directory: RunDirectory) -> Iterator[None]:
+    """Say in words what went wrong with the run's files."""
+    try:
+        yield
+    except OSError as error:
+        if not directory.path.is_dir():
+            reason = "its directory is gone"
+        elif error.errno in (errno.ENOSPC, errno.EDQUOT, errno.EFBIG):
+            reason = f"there is no space left to write to ({error.strerror}); make some and resume it"
+        else:
+            reason = f"{error.filename or 'a file of it'} cannot be written ({error.strerror})"
+        raise RunError(f"{reason}.") from error
+
+
+def read_result(directory: RunDirectory) -> Result:
+    metrics = read_csv(directory.metrics)
+    return Result(directory.path, metrics, {name: float(column[-1]) for name, column in metrics.items()})
+
+
+def draw(directory: RunDirectory, config: Config, result: Result) -> None:
+    title = f"{config.algorithm} on {config.env}, seed {config.seed}"
+    draw_curves(result.metrics, config.cost_limit, title, directory.figure)
+
+
+def summary_text(metrics: dict[str, np.ndarray], config: Config, directory: RunDirectory) -> str:
+    """The result in words, over the last tenth of the run and over all of it."""
+    tail = max(1, len(metrics["steps"]) // 10)
+    returns, cost = metrics["return"][-tail:].mean(), metrics["cost"][-tail:].mean()
+    kept = "under" if cost <= config.cost_limit else "OVER"
+    return (
+        f"\nAfter {metrics['steps'][-1]:,.0f} steps (mean of the last {tail} iterations):\n"
+        f"  episode return   {returns:.2f}\n"
+        f"  episode cost     {cost:.2f}  ({kept} the limit of {config.cost_limit:g})\n"
+        f"Over the whole of training:\n"
+        f"  violation rate   {100 * metrics['violation_rate'][-1]:.0f} % of iterations above the limit\n"
+        f"  mean excess      {metrics['mean_excess'][-1]:.2f} above the limit per episode\n"
+        f"  cost rate        {metrics['cost_rate'][-1]:.4f} per step\n"
+        f"Curves: {directory.figure}\nMetrics: {directory.metrics}"
+    )

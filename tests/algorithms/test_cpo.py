@@ -1,0 +1,192 @@
+"""CPO's closed form against a numerical solver, in every case; the step it takes on a real policy."""
+
+from functools import partial
+
+import jax
+import jax.flatten_util
+import jax.numpy as jnp
+import numpy as np
+import pytest
+from gymnasium import spaces
+from scipy.optimize import minimize
+
+from flashbulb.algorithms.cpo import (
+    FROM_INSIDE,
+    FROM_OUTSIDE,
+    RECOVER,
+    UNCONSTRAINED,
+    cpo_step,
+    primal_step,
+    solve_dual,
+)
+from flashbulb.algorithms.policy import policy_for
+from flashbulb.config import PolicyConfig, TrustRegionConfig
+
+DELTA = 0.01
+
+
+def random_problem(seed):
+    rng = np.random.default_rng(seed)
+    n = 4
+    root = rng.standard_normal((n, n))
+    hessian = root @ root.T + 0.1 * np.eye(n)
+    return hessian, rng.standard_normal(n), rng.standard_normal(n), rng
+
+
+@partial(jax.jit, static_argnames="recover")
+def compiled(q, r, s, c, h_g, h_b, recover):
+    config = TrustRegionConfig(kl=DELTA, recover=recover)
+    dual = solve_dual(q, r, s, c, config)
+    return dual.case, primal_step(dual, h_g, h_b, s, config)
+
+
+def closed_form(hessian, g, b, c, recover):
+    h_g, h_b = np.linalg.solve(hessian, g), np.linalg.solve(hessian, b)
+    with jax.enable_x64(True):
+        case, step = compiled(g @ h_g, g @ h_b, b @ h_b, c, h_g, h_b, recover)
+    return int(case), np.asarray(step)
+
+
+def numerical(hessian, g, b, c):
+    """max g.x over the intersection, by SLSQP from several starts in whitened coordinates; None if it is empty."""
+    root = np.linalg.cholesky(hessian)
+    g_w, b_w = np.linalg.solve(root, g), np.linalg.solve(root, b)  # x = root^-T y, |y|^2 <= 2 delta
+    radius = np.sqrt(2 * DELTA)
+    if c - radius * np.linalg.norm(b_w) > 0:
+        return None
+    constraints = [
+        {"type": "ineq", "fun": lambda y: 1 - y @ y, "jac": lambda y: -2 * y},
+        {"type": "ineq", "fun": lambda y: -(c / radius + b_w @ y), "jac": lambda y: -b_w},
+    ]
+    inside = -b_w / np.linalg.norm(b_w) * 0.999
+    best = None
+    for start in (inside, inside * 0.5, np.zeros(len(g)), g_w / np.linalg.norm(g_w)):
+        found = minimize(
+            lambda y: -g_w @ y, start, jac=lambda y: -g_w, constraints=constraints, method="SLSQP",
+            options={"ftol": 1e-14, "maxiter": 500},
+        )  # fmt: skip
+        feasible = found.x @ found.x <= 1 + 1e-7 and c / radius + b_w @ found.x <= 1e-7
+        if feasible and (best is None or g_w @ found.x > g_w @ best):
+            best = found.x
+    assert best is not None
+    return np.linalg.solve(root.T, best * radius)
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_closed_form_agrees_with_a_numerical_solver(seed):
+    hessian, g, b, rng = random_problem(seed)
+    reach = np.sqrt(2 * DELTA * (b @ np.linalg.solve(hessian, b)))  # the most that c can be mended by
+    c = float(rng.uniform(-1.5, 1.5) * reach)
+    case, x = closed_form(hessian, g, b, c, "infeasible")
+    expected = numerical(hessian, g, b, c)
+    if c > reach:
+        assert case == RECOVER
+        assert expected is None
+        return
+    assert case == (UNCONSTRAINED if c < -reach else FROM_INSIDE if c <= 0 else FROM_OUTSIDE)
+    assert 0.5 * x @ hessian @ x <= DELTA * (1 + 1e-6)
+    assert c + b @ x <= 1e-7
+    assert g @ x == pytest.approx(g @ expected, rel=1e-5, abs=1e-8)
+
+
+def test_all_cases_occur_above():
+    seen = set()
+    for seed in range(60):
+        hessian, g, b, rng = random_problem(seed)
+        c = float(rng.uniform(-1.5, 1.5) * np.sqrt(2 * DELTA * (b @ np.linalg.solve(hessian, b))))
+        seen.add(closed_form(hessian, g, b, c, "infeasible")[0])
+    assert seen == {RECOVER, FROM_OUTSIDE, FROM_INSIDE, UNCONSTRAINED}
+
+
+@pytest.mark.parametrize("sign", [-1.0, 1.0])
+def test_a_limit_met_exactly(sign):
+    """c = 0: the constraint bites if and only if reward and cost point the same way."""
+    hessian, g, b, _ = random_problem(3)
+    b = sign * np.sign(g @ np.linalg.solve(hessian, b)) * b
+    _, x = closed_form(hessian, g, b, 0.0, "infeasible")
+    assert g @ x == pytest.approx(g @ numerical(hessian, g, b, 0.0), rel=1e-5)
+
+
+def test_recovery_reduces_cost_as_fast_as_the_region_allows():
+    hessian, g, b, _ = random_problem(1)
+    case, x = closed_form(hessian, g, b, 1e3, "infeasible")
+    assert case == RECOVER
+    assert 0.5 * x @ hessian @ x == pytest.approx(DELTA)
+    rng = np.random.default_rng(0)
+    directions = rng.standard_normal((2000, len(g)))
+    scale = np.sqrt(2 * DELTA / np.einsum("ij,jk,ik->i", directions, hessian, directions))
+    assert b @ x <= (directions @ b * scale).min() + 1e-12
+
+
+def test_the_rule_violated_recovers_wherever_c_is_positive():
+    hessian, g, b, _ = random_problem(2)
+    small = 1e-4 * np.sqrt(2 * DELTA * (b @ np.linalg.solve(hessian, b)))
+    assert closed_form(hessian, g, b, small, "infeasible")[0] == FROM_OUTSIDE
+    assert closed_form(hessian, g, b, small, "violated")[0] == RECOVER
+    assert closed_form(hessian, g, b, -small, "violated")[0] == FROM_INSIDE
+
+
+def test_a_constraint_that_no_policy_changes_leaves_the_reward_step():
+    hessian, g, b, _ = random_problem(4)
+    case, x = closed_form(hessian, g, 0 * b, -1.0, "infeasible")
+    assert case == UNCONSTRAINED
+    expected = np.linalg.solve(hessian, g) * np.sqrt(2 * DELTA / (g @ np.linalg.solve(hessian, g)))
+    np.testing.assert_allclose(x, expected, rtol=1e-6)
+
+
+@pytest.fixture(scope="module")
+def real_step():
+    policy = policy_for(spaces.Box(-np.inf, np.inf, (3,)), spaces.Box(-1, 1, (2,)))
+    params = policy.init(jax.random.key(0), 3, PolicyConfig(hidden=(8,)))
+    observations = jax.random.normal(jax.random.key(1), (500, 3))
+    actions = policy.act(
+        jax.tree.map(np.asarray, params), np.asarray(observations), np.random.default_rng(0).standard_normal((500, 2))
+    )
+    reward = jnp.asarray(actions[:, 0]) + observations[:, 0] * actions[:, 1]
+    cost = jnp.asarray(actions[:, 0])  # what pays also costs
+    config = TrustRegionConfig(kl=DELTA)
+    step = jax.jit(lambda c: cpo_step(policy, params, observations, jnp.asarray(actions), reward, cost, c, config))
+    return policy, params, observations, actions, reward, cost, step
+
+
+@pytest.mark.parametrize(("c", "case"), [(-100.0, UNCONSTRAINED), (100.0, RECOVER), (-0.01, FROM_INSIDE)])
+def test_a_step_keeps_its_promises(real_step, c, case):
+    policy, params, observations, actions, reward, cost, step = real_step
+    new, report = step(jnp.float32(c))
+    assert int(report["cpo_case"]) == case
+    assert float(report["step_fraction"]) > 0
+    old_outputs, new_outputs = policy.outputs(params, observations), policy.outputs(new, observations)
+    kl = float(policy.kl(new_outputs, old_outputs).mean())
+    assert 0 < kl <= DELTA
+    assert float(report["kl"]) == pytest.approx(kl, rel=1e-3)
+    ratio = jnp.exp(policy.log_prob(new_outputs, actions) - policy.log_prob(old_outputs, actions)) - 1
+    change = float((ratio * cost).mean())
+    assert float(report["cost_change"]) == pytest.approx(change, rel=1e-3, abs=1e-6)
+    if case == RECOVER:
+        assert change < 0
+    else:
+        assert float((ratio * reward).mean()) > 0
+        assert change <= max(-c, 0)
+
+
+def test_a_quarter_of_the_states_gives_nearly_the_same_step():
+    """H over a subset: the step keeps its direction, and its KL over all states is that of the full H's step."""
+    policy = policy_for(spaces.Box(-np.inf, np.inf, (6,)), spaces.Box(-1, 1, (2,)))
+    params = policy.init(jax.random.key(0), 6, PolicyConfig(hidden=(16, 16)))
+    params = jax.tree.map(lambda x: x + 0.1 * jax.random.normal(jax.random.key(9), x.shape), params)
+    observations = jax.random.normal(jax.random.key(1), (8_000, 6))
+    noise = np.asarray(policy.noise(jax.random.key(2), (8_000,)))
+    actions = jnp.asarray(policy.act(jax.tree.map(np.asarray, params), np.asarray(observations), noise))
+    reward = actions[:, 0] * observations[:, 0] + actions[:, 1]
+    old, flat = policy.outputs(params, observations), jax.flatten_util.ravel_pytree
+    steps, kls = [], []
+    for fisher_states in (0, 2_000):
+        config = TrustRegionConfig(kl=DELTA, fisher_states=fisher_states)
+        arguments = (observations, actions, reward, jnp.zeros(8_000), jnp.float32(-1), config)
+        new, report = cpo_step(policy, params, *arguments)
+        steps.append(np.asarray(flat(new)[0] - flat(params)[0]) / float(report["step_fraction"]))
+        full = jax.tree.map(lambda old_, new_, f=report["step_fraction"]: old_ + (new_ - old_) / f, params, new)
+        kls.append(float(policy.kl(policy.outputs(full, observations), old).mean()))
+    cosine = steps[0] @ steps[1] / np.linalg.norm(steps[0]) / np.linalg.norm(steps[1])
+    assert cosine > 0.98
+    assert kls[1] == pytest.approx(kls[0], rel=0.1)

@@ -1,0 +1,72 @@
+"""The command line as a user meets it: help at once, mistakes in one sentence, exit codes."""
+
+import os
+import subprocess
+import sys
+
+import pytest
+
+TRAIN = ["train", "cpo", "HazardField-v0"]
+
+
+def flashbulb(*arguments, cwd=None, **environment):
+    command = [sys.executable, "-m", "flashbulb", *arguments]
+    env = os.environ | environment
+    return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, env=env)
+
+
+def test_help_names_the_verbs_and_imports_nothing_heavy():
+    done = flashbulb("--help")
+    assert done.returncode == 0
+    assert "flashbulb train ALGORITHM TASK" in done.stdout
+    heavy = "import sys, flashbulb.cli.main; print({'jax', 'mujoco', 'numba', 'scipy', 'gymnasium'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True).stdout.strip() == "set()"
+
+
+def test_help_of_a_algorithm_shows_its_numbers():
+    done = flashbulb("train", "mice-cpo", "--help")
+    assert done.returncode == 0
+    for option in ("--cost-limit", "--memory.neighbours", "--trust-region.kl", "--balance.initial"):
+        assert option in done.stdout
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["train", "mice-cp", "HazardField-v0"], ["algorithm", "'mice-cp'", "mice-cpo"]),
+        (["train", "cpo", "SafetyPointGoal"], ["env", "'SafetyPointGoal'", "SafetyPointGoal1-v0"]),
+        ([*TRAIN, "--steps", "0"], ["steps", "0", "at least 1"]),
+        ([*TRAIN, "--steps", "many"], ["--steps", "'many'", "whole number"]),
+        ([*TRAIN, "--steps", "1.5"], ["--steps", "'1.5'", "whole number"]),
+        ([*TRAIN, "--num-envs", "0"], ["num_envs", "0", "at least 1"]),
+        ([*TRAIN, "--cost-limit", "-1"], ["cost_limit", "-1.0", "at least 0"]),
+        ([*TRAIN, "--cost-limit", "nan"], ["cost_limit", "nan", "finite"]),
+        ([*TRAIN, "--runs-dir", "/proc/nowhere"], ["runs_dir", "/proc/nowhere", "writable"]),
+        ([*TRAIN, "--trust-region.recover", "never"], ["recover", "'never'", "violated"]),
+        ([*TRAIN, "--nonsense", "1"], ["--nonsense"]),
+        (["train"], ["algorithm", "missing"]),
+        (["train", "cpo"], ["env", "missing"]),
+        (["trian"], ["command", "'trian'", "train"]),
+        (["envs", "all"], ["envs", "'all'"]),
+    ],
+)
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments, says, tmp_path):
+    done = flashbulb(*arguments, cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Traceback" not in done.stderr + done.stdout
+    assert len(done.stderr.strip().splitlines()) == 1
+    for part in says:
+        assert part in done.stderr
+    assert list(tmp_path.iterdir()) == [], "a refused run leaves nothing behind"
+
+
+def test_the_sentence_survives_a_terminal_without_unicode():
+    done = flashbulb(*TRAIN, "--cost-limt", "3", PYTHONIOENCODING="ascii")
+    assert done.returncode == 2
+    assert done.stderr == "flashbulb: Unrecognized options: --cost-limt, 3; perhaps you meant --cost-limit.\n"
+
+
+def test_lists_of_algorithms_and_tasks():
+    assert "mice-cpo" in flashbulb("algorithms").stdout
+    assert "SafetyHalfCheetahVelocity-v1" in flashbulb("envs").stdout.splitlines()
+    assert flashbulb("--version").stdout.startswith("flashbulb ")

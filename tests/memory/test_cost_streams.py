@@ -1,0 +1,67 @@
+"""What is added to the task's cost: nothing, a constant, or beta c^I."""
+
+import numpy as np
+import pytest
+
+from flashbulb.algorithms.registry import configure
+from flashbulb.errors import UsageError
+from flashbulb.memory import Balance, FlashbulbMemory, stream_for
+from flashbulb.memory.cost_streams import MemoryInput
+from flashbulb.normaliser import Normaliser
+
+TIME, MEMBERS = 7, 3
+RNG = np.random.default_rng(0)
+OBSERVATIONS = RNG.normal(size=(TIME, MEMBERS, 2)).astype(np.float32)
+COSTS = (RNG.random((TIME, MEMBERS)) < 0.3).astype(np.float32)
+BIAS = np.ones((TIME, MEMBERS))
+UNIT = Normaliser.empty(2).affine()
+
+
+def no_likelihood(*arguments):
+    raise AssertionError("only a memory filled from a data set asks for it")
+
+
+def recalled(name, **settings):
+    config = configure(name, "E", **settings)
+    kind = {"cpo": "extrinsic", "mice-cpo": "memory"}.get(name, "constant")
+    stream = stream_for(kind, config, workers=1)
+    memory = FlashbulbMemory.empty(2, config.memory, np.random.default_rng(1))
+    balance = Balance.start(config.balance)
+    lesson = MemoryInput(OBSERVATIONS, COSTS > 0, 0, UNIT, no_likelihood)
+    memory, intrinsic, _ = stream.recall(memory, lesson)
+    return memory, stream.beta(balance) * intrinsic, stream.correct(balance, BIAS, intrinsic), balance
+
+
+def test_extrinsic_adds_nothing_and_remembers_nothing():
+    memory, added, after, before = recalled("cpo")
+    np.testing.assert_array_equal(added, np.zeros_like(COSTS))
+    assert memory.size == 0
+    assert after == before
+
+
+def test_a_constant_adds_up_to_itself_in_the_value():
+    memory, added, after, before = recalled("constant-3-cpo", cost_gamma=0.95)
+    assert sum(0.95**t * added[0, 0] for t in range(2000)) == pytest.approx(3.0, rel=1e-5)
+    assert np.ptp(added) == 0
+    assert memory.size == 0
+    assert after == before
+
+
+def test_a_constant_of_every_step():
+    _, added, _, _ = recalled("constant-3-cpo", constant={"of": "step"})
+    assert configure("constant-3-cpo", "E", constant={"of": "step"}).constant.value == 3
+    np.testing.assert_array_equal(added, np.full_like(COSTS, 3.0))
+
+
+def test_memory_adds_fear_of_unsafe_states_and_its_factor_learns():
+    memory, added, after, before = recalled("mice-cpo", memory={"neighbours": 1, "embedding": 0})
+    unsafe = COSTS > 0
+    np.testing.assert_array_equal(memory.states, OBSERVATIONS[unsafe])
+    distance = np.linalg.norm(OBSERVATIONS[:, :, None] - OBSERVATIONS[unsafe], axis=-1).min(axis=-1)
+    np.testing.assert_allclose(added, 5 * np.sqrt(1e-3 / (distance**2 + 1e-3)), rtol=1e-4)
+    assert float(after.b) < float(before.b)  # the critic overestimated
+
+
+def test_a_discount_of_costs_of_one_is_refused():
+    with pytest.raises(UsageError, match="cost_gamma"):
+        configure("mice-cpo", "E", cost_gamma=1.0)

@@ -1,0 +1,258 @@
+"""Killed at any moment and resumed, a run ends bit for bit as if nothing had happened."""
+
+import io
+import json
+import pickle
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from rich.console import Console
+from safetensors.numpy import save
+from tensorboardX.proto.event_pb2 import SessionLog
+
+import flashbulb
+from flashbulb.algorithms.registry import configure
+from flashbulb.errors import UsageError
+from flashbulb.storage.checkpoint import Checkpoints, Damaged, best_feasible, load_arrays
+from flashbulb.storage.csv_log import read_csv
+from flashbulb.storage.run_directory import load_config
+from flashbulb.training.loop import resume
+from tests.training.killing import TINY, assert_identical, kill_at_random, run_to_end
+from tests.training.test_loop import tfrecords
+
+ITERATIONS = TINY["steps"] // TINY["steps_per_iteration"]
+SHORT = TINY | {"steps": 600}
+FOREIGN = "tests.envs.gym_examples:make_walk"
+PAIRS = [
+    ("mice-cpo", "SafetyHopperVelocity-v1"),
+    ("mice-pid", "SafetyPointGoal1-v0"),
+    ("simmer-pid", FOREIGN),
+]
+
+
+def kill_and_compare(algorithm, env, kills, seed, tmp_path):
+    untouched, killed = tmp_path / "untouched", tmp_path / "killed"
+    run_to_end(untouched, algorithm, env)
+    rng = np.random.default_rng(seed)
+    in_time = sum(kill_at_random(killed, algorithm, env, rng) for _ in range(kills))
+    assert in_time == kills
+    run_to_end(killed, algorithm, env)
+    assert_identical(untouched, killed, ITERATIONS)
+    return killed
+
+
+@pytest.mark.parametrize(("algorithm", "env"), PAIRS)
+def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(algorithm, env, tmp_path):
+    kill_and_compare(algorithm, env, kills=7, seed=0, tmp_path=tmp_path)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("algorithm", ["mice-cpo", "mice-pid", "simmer-pid"])
+@pytest.mark.parametrize("env", ["SafetySwimmerVelocity-v1", "SafetyPointGoal1-v0", FOREIGN])
+def test_every_algorithm_on_every_kind_of_task_killed_ten_times(algorithm, env, tmp_path):
+    kill_and_compare(algorithm, env, kills=10, seed=1, tmp_path=tmp_path)
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    """A run of three checkpoints: after 2, 4 and 6 iterations."""
+    directory = tmp_path_factory.mktemp("finished") / "run"
+    run_to_end(directory, "mice-cpo", FOREIGN, SHORT)
+    return directory
+
+
+def copy(finished, tmp_path):
+    return Path(shutil.copytree(finished, tmp_path / "copy"))
+
+
+def newest(directory):
+    return max((directory / "checkpoints").glob("*.safetensors"))
+
+
+def empty(path):
+    path.write_bytes(b"")
+
+
+def half(path):
+    path.write_bytes(path.read_bytes()[: path.stat().st_size // 2])
+
+
+def half_a_header(path):
+    path.write_bytes(path.read_bytes()[:5])
+
+
+def one_byte_short(path):
+    path.write_bytes(path.read_bytes()[:-1])
+
+
+def one_bit_flipped(path):
+    data = bytearray(path.read_bytes())
+    data[-1] ^= 1
+    path.write_bytes(data)
+
+
+def two_names_swapped(path):
+    """A file that safetensors takes for whole."""
+    data = path.read_bytes()
+    mean, variance = b'"normaliser/mean":', b'"normaliser/variance":'
+    assert data.count(mean) == data.count(variance) == 1
+    path.write_bytes(data.replace(mean, b"@").replace(variance, mean).replace(b"@", variance))
+
+
+def no_checksum(path):
+    path.write_bytes(save(load_arrays(path)))
+
+
+def pickled(path):
+    path.write_bytes(pickle.dumps({"learner": 1}))
+
+
+def missing(path):
+    path.unlink()
+
+
+BROKEN = [empty, half, half_a_header, one_byte_short, one_bit_flipped, two_names_swapped, no_checksum, pickled, missing]
+
+
+@pytest.mark.parametrize("damage", BROKEN)
+def test_a_damaged_checkpoint_is_never_believed(damage, finished, tmp_path):
+    path = newest(copy(finished, tmp_path))
+    load_arrays(path)
+    damage(path)
+    with pytest.raises(Damaged, match=path.name) as caught:
+        load_arrays(path)
+    assert "\n" not in str(caught.value)
+
+
+def test_the_one_before_is_used_and_the_user_is_told(finished, tmp_path):
+    run, console = copy(finished, tmp_path), Console(record=True, width=300, file=io.StringIO())
+    half(newest(run))
+    one_bit_flipped(run / "checkpoints/000004.safetensors")
+    resume(run, console)
+    told = console.export_text()
+    assert "000006.safetensors is damaged" in told
+    assert "000004.safetensors is damaged (its checksum is wrong); the one before is used." in told
+    assert "after 2 iterations" in told
+    assert_identical(finished, run, 6)
+    assert (run / "checkpoints/000004.damaged").exists()
+
+
+def test_without_any_checkpoint_it_begins_at_the_beginning(finished, tmp_path):
+    run = copy(finished, tmp_path)
+    for path in (run / "checkpoints").iterdir():
+        empty(path)
+    (run / "spaces.json").unlink()  # killed before it was written
+    resume(run, Console(quiet=True))
+    assert_identical(finished, run, 6)
+    assert (run / "spaces.json").read_bytes() == (finished / "spaces.json").read_bytes()
+
+
+def test_a_checkpoint_whose_rows_were_lost_is_not_used(finished, tmp_path):
+    """As after a loss of power on a disk that keeps no order; and the last row is torn."""
+    run = copy(finished, tmp_path)
+    metrics = run / "metrics.csv"
+    lines = metrics.read_bytes().splitlines(keepends=True)
+    metrics.write_bytes(b"".join(lines[:6]) + lines[6][:10])
+    assert len(read_csv(metrics)["cost"]) == 5
+    console = Console(record=True, width=300, file=io.StringIO())
+    resume(run, console)
+    assert "ends before 000006.safetensors" in console.export_text()
+    assert_identical(finished, run, 6)
+
+
+def test_a_finished_run_says_so(finished, tmp_path, capsys):
+    run = copy(finished, tmp_path)
+    result = flashbulb.resume(run)
+    assert capsys.readouterr().out.count("\n") == 1
+    assert result.summary["steps"] == SHORT["steps"]
+    assert_identical(finished, run, 6)
+
+
+def test_tensorboard_goes_on_where_the_checkpoint_was(finished, tmp_path):
+    run = copy(finished, tmp_path)
+    newest(run).unlink()
+    resume(run, Console(quiet=True))
+    first, second = sorted(run.glob("events.out.tfevents.*"), key=lambda path: path.name[-6:])
+    assert len(costs_by_step(first)) == 6
+    events = list(tfrecords(second.read_bytes()))
+    (restart,) = [event for event in events if event.session_log.status == SessionLog.START]
+    assert restart.step == 4 * SHORT["steps_per_iteration"] + 1  # TensorBoard hides older events from here on
+    assert list(costs_by_step(second)) == [500, 600]
+    assert costs_by_step(second).items() <= costs_by_step(first).items()
+
+
+def costs_by_step(path):
+    events = list(tfrecords(path.read_bytes()))
+    return {event.step: v.simple_value for event in events for v in event.summary.value if v.tag == "cost"}
+
+
+def test_newest_few_and_best_feasible_are_kept(tmp_path):
+    checkpoints = Checkpoints(tmp_path)
+    for done in range(1, 7):
+        checkpoints.save(done, {"x": np.array(done)})
+    # Row n measures the policy of checkpoint n: 2 is the best within the limit, 3 is better but costs too much,
+    # 1 is within the limit and worse, 6 has not sampled yet.
+    metrics = {"return": np.array([99.0, 5, 7, 9, 6, 6]), "cost": np.array([0.0, 1, 25, 26, 1, 30])}
+    best = best_feasible(metrics, 25.0, checkpoints.iterations())
+    assert best == 2
+    checkpoints.prune(newest=3, best=best)
+    assert checkpoints.iterations() == [2, 4, 5, 6]
+    assert best_feasible(metrics, 0.5, [1, 2, 3]) is None
+
+
+def test_no_second_process_writes_into_a_run(finished, tmp_path):
+    run = copy(finished, tmp_path)
+    hold = (
+        "import sys, pathlib; from flashbulb.storage.run_directory import RunDirectory\n"
+        "with RunDirectory(pathlib.Path(sys.argv[1])).locked(): print('held', flush=True); sys.stdin.read()"
+    )
+    with subprocess.Popen([sys.executable, "-c", hold, str(run)], stdin=-1, stdout=-1, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        with pytest.raises(UsageError, match="in use by another process"):
+            resume(run, Console(quiet=True))
+    resume(run, Console(quiet=True))
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        (None, "no config.json"),
+        ("", "cannot be read"),
+        ('{"config": {"algorithm": "cpo"', "cannot be read"),
+        ("[]", "cannot be read"),
+        ('{"config": 3}', "algorithm and env"),
+        ('{"config": {"algorithm": "cpo", "env": "HazardField-v0", "stepz": 3}}', "stepz"),
+        ('{"config": {"algorithm": "cpo", "env": "HazardField-v0", "memory": {"k": 3}}}', "memory.k"),
+        ('{"config": {"algorithm": "cpo", "env": "HazardField-v0", "memory": 3}}', "memory"),
+        ('{"config": {"algorithm": "cpo", "env": "HazardField-v0", "steps": "many"}}', "steps: 'many'"),
+        ('{"config": {"algorithm": "cpo", "env": "HazardField-v0", "steps": 0}}', "at least 1"),
+        ('{"config": {"algorithm": "cpo", "env": "HazardField-v0", "policy": {"hidden": [1.5]}}}', "policy.hidden"),
+        ('{"config": {"algorithm": "cpo", "env": "HazardField-v0", "memory": {"distance": "far"}}}', "memory.distance"),
+    ],
+)
+def test_what_is_no_run_is_refused_in_one_sentence(text, says, tmp_path):
+    if text is not None:
+        (tmp_path / "config.json").write_text(text)
+    with pytest.raises(UsageError, match=re.escape(says)) as caught:
+        resume(tmp_path)
+    assert "\n" not in str(caught.value)
+    assert len(list(tmp_path.iterdir())) == (text is not None)
+
+
+def test_the_configuration_is_read_as_it_was_written(finished):
+    settings = SHORT | {"runs_dir": finished.parent, "name": finished.name}
+    assert load_config(finished) == configure("mice-cpo", FOREIGN, **settings)
+
+
+def test_networks_of_other_sizes_are_refused(finished, tmp_path):
+    run = copy(finished, tmp_path)
+    config = json.loads((run / "config.json").read_text())
+    config["config"]["policy"]["hidden"] = [5]
+    (run / "config.json").write_text(json.dumps(config))
+    with pytest.raises(UsageError, match="other sizes"):
+        resume(run, Console(quiet=True))
