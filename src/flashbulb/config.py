@@ -244,6 +244,8 @@ class Config:
     """Environment steps sampled before each update."""
     threads: PositiveInt | None = None
     """Threads for physics and nearest neighbours (default: all cores); results do not depend on it."""
+    physics: Literal["compiled", "rollout"] = "compiled"
+    """How MuJoCo is called: from compiled code, or by `mujoco.rollout`, which is slower; results are the same."""
     vectorise: Literal["processes", "threads", "serial"] = "processes"
     """How `num_envs` copies of a Gymnasium environment are run; results do not depend on it."""
     runs_dir: Path = Path("runs")

@@ -80,7 +80,7 @@ def test_fear_is_greatest_where_the_view_was_remembered(env_id):
     state[: here.felt] = 0.7  # it was moving
     config = MemoryConfig(neighbours=1)
     memory = FlashbulbMemory.empty(len(state), config, np.random.default_rng(0)).remember(state[None], 0, config)
-    normaliser = Normaliser.empty(len(state)).absorb(here.views.reshape(-1, len(state))).affine()
+    normaliser = Normaliser.empty(len(state)).absorb(here.views.reshape(-1, len(state))).frozen()
     kept = MemorySnapshot(1, memory, normaliser, {})
     heat = arena.fear(here, kept, config)
     assert heat.shape == (11, 11)
