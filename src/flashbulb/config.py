@@ -49,6 +49,8 @@ class CriticConfig:
     """Weight of the squared norm of the parameters ("normalization coefficient" in the paper)."""
     max_grad_norm: Positive = 40.0
     """Gradients are clipped to this norm."""
+    backend: Literal["compiled", "optax"] = "compiled"
+    """What fits them: compiled loops around BLAS, or optax under JAX, which is slower; the same up to rounding."""
 
 
 @dataclass(frozen=True)
