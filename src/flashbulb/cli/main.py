@@ -49,7 +49,7 @@ COMMANDS = {
     "envs": "train_commands",
     "theory": "train_commands",
 }
-# Spellings of version 0.1 that still work; remove in 0.3.
+# Earlier spellings, which work with a note; remove in the release after 0.1.
 RENAMED_COMMANDS = {"recipes": "algorithms"}
 RENAMED_OPTIONS = {"--recipes": "--algorithms"}
 
