@@ -1,4 +1,4 @@
-"""`flashbulb report STUDY_OR_RUNS...`: everything about some runs on one page."""
+"""`flashbulb report STUDY_OR_RUNS...`: a report on studies and runs as one HTML page."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from flashbulb.errors import UsageError
 class ReportOptions:
     """Write one HTML page that needs no network.
 
-    It has curves with bands and the limit, the table of numbers, the critic's bias, beta and the memory, CPO's cases,
-    and replays of evaluation episodes with the flashbulb memory as a map of what the agent remembers as dangerous.
+    It shows learning curves with intervals and the cost limit, a table of results, the bias of the cost critic, beta and
+    the size of the memory, CPO's cases, and replays of evaluation episodes over a map of the intrinsic cost.
     """
 
     runs: tyro.conf.Positional[tuple[Path, ...]]
@@ -27,7 +27,7 @@ class ReportOptions:
     episodes: int = 2
     """Episodes to record for each task and algorithm, with the newest checkpoint of its first seed (0: none)."""
     title: str | None = None
-    """Title of the page (default: the study's name, or what was run)."""
+    """Title of the page (default: the study's name, or the algorithms and tasks)."""
 
 
 def main(arguments: list[str]) -> int:
@@ -45,7 +45,7 @@ def main(arguments: list[str]) -> int:
 
     from flashbulb.report.page import write_report
 
-    # A minute for each task is possible; a terminal says meanwhile what is being done.
+    # This can take a minute per task; a terminal shows the current step.
     with Console(stderr=True).status("") as line:
         size = write_report(
             list(options.runs), options.output, options.episodes, options.title, lambda text: line.update(escape(text))

@@ -1,18 +1,18 @@
-// The timeline under a replay: every cost of the episode, how they add up (or the speed), and where we are.
+// The timeline under a replay: the costs of the episode, their sum (or the speed), and the current step.
 
-const stripCurve = (film) => {
-  if (film.kind === "track") return { values: film.speed, limit: film.speed_limit, name: "speed" };
-  return { values: film.spent, limit: film.limit, name: "cost so far" };
+const timelineCurve = (recording) => {
+  if (recording.kind === "runner") return { values: recording.speed, limit: recording.speed_limit, name: "speed" };
+  return { values: recording.cumulativeCost, limit: recording.limit, name: "cumulative cost" };
 };
 
-const drawStrip = (canvas, film, frame) => {
+const drawTimeline = (canvas, recording, frame) => {
   const { context, width, height } = sharpen(canvas);
   const colour = theme();
   const [top, bottom] = [16, height - 12];
-  const { values, limit, name } = stripCurve(film);
+  const { values, limit, name } = timelineCurve(recording);
   const known = Array.from(values).filter((value) => !Number.isNaN(value));
   const [low, high] = [Math.min(0, ...known), 1.08 * Math.max(limit, ...known, 1e-9)];
-  const x = (t) => (width * t) / film.length;
+  const x = (t) => (width * t) / recording.length;
   const y = (value) => bottom - ((bottom - top) * (value - low)) / (high - low);
   const line = (first, last, opacity) => {
     context.beginPath();
@@ -28,8 +28,8 @@ const drawStrip = (canvas, film, frame) => {
   context.lineWidth = 1;
   context.beginPath(); context.moveTo(0, y(limit)); context.lineTo(width, y(limit)); context.stroke();
   context.setLineDash([]);
-  for (const [t] of film.costs) context.fillRect(x(t) - 0.75, bottom + 2, 1.5, height - bottom - 2);
-  line(frame, film.length, 0.25);
+  for (const [t] of recording.costs) context.fillRect(x(t) - 0.75, bottom + 2, 1.5, height - bottom - 2);
+  line(frame, recording.length, 0.25);
   line(0, frame, 1);
   context.strokeStyle = colour("focus");
   context.lineWidth = 2;
