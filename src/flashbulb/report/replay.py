@@ -100,12 +100,13 @@ def _add_maps(recorded: list[dict[str, Any]], views: list[ArenaView], config: Co
         for episode, view in zip(recorded, views, strict=True):
             changes = view.goal_changes
             chosen = np.unique(np.linspace(0, len(changes) - 1, min(MAX_MAPS, len(changes))).round().astype(int))
-            episode["maps"] = [_map(env, *changes[k], config, snapshot) for k in chosen]
+            episode["maps"] = [_map(env, changes[int(k)], config, snapshot) for k in chosen]
     finally:
         env.close()
 
 
-def _map(env: Any, frame: int, state: State, config: Config, snapshot: MemorySnapshot) -> dict[str, Any]:
+def _map(env: Any, goal_change: tuple[int, State], config: Config, snapshot: MemorySnapshot) -> dict[str, Any]:
+    frame, state = goal_change
     env.set_state(state, np.array([0]))
     arena = look_around(env)
     heat = fear(arena, snapshot, config.memory, config.threads or 1)

@@ -94,7 +94,7 @@ def compounded(t: Transition) -> float:
 
 
 def recursion_printed(count: int, seed: int) -> StatementCheck:
-    """With beta' used as the next beta_n, it decays as gamma^(n(n-1)/2); the factor of the last update is gamma^(n-1)."""
+    """Used as the next beta_n, beta' decays as gamma^(n(n-1)/2); the factor of the last update is gamma^(n-1)."""
     slacks = [difference(compounded(t), t.gamma ** (t.n - 1) * t.beta) for t in _transitions(count, seed)]
     return check_slacks(
         _WHERE, "as printed and iterated: with eps = 0, beta_n = gamma^(n-1) beta_0", slacks, expected=False

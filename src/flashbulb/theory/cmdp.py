@@ -1,7 +1,7 @@
 """Finite CMDPs with exact solutions: every quantity of section 3 of the paper by one linear solve.
 
-A policy is its table pi(a|s), shape (S, A). A *signal* is a quantity that is summed along a trajectory, shape (S, A): the
-reward, the extrinsic cost, beta c^I, or the sum of the last two. A *value* is any function of the state, (S,).
+A policy is its table pi(a|s), shape (S, A). A *signal* is a quantity that is summed along a trajectory, shape (S, A):
+the reward, the extrinsic cost, beta c^I, or the sum of the last two. A *value* is any function of the state, (S,).
 """
 
 from __future__ import annotations

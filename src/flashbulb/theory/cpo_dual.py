@@ -27,7 +27,7 @@ class Programme(NamedTuple):
 
 
 def draw_programmes(count: int, seed: int) -> Iterator[Programme]:
-    """Feasible programmes, starting inside and outside the limit; feasible also in the smaller ball of the printed dual.
+    """Feasible programmes from inside and outside the limit; feasible also in the smaller ball of the printed dual.
 
     Gradients at an angle below ten degrees are drawn again: their difference is lost in single precision.
     """

@@ -121,8 +121,8 @@ def unequal_memory(seed: int, gamma: float = 0.9) -> PolicyStep:
 
 
 def theorem_2_printed(count: int, seed: int) -> StatementCheck:
-    """Both hazards have the same cost, so J_C cannot change and eps = 0; but the step increases I, and d - I falls below
-    J_C. In the proof, I is over d^pi_k."""
+    """Both hazards have the same cost, so J_C cannot change and eps = 0; but the step increases I, and d - I falls
+    below J_C. In the proof, I is over d^pi_k."""
     slacks = [theorem_2_printed_slack(unequal_memory(seed + i)) for i in range(max(count // 10, 1))]
     return check_slacks("Theorem 2", "as printed (I over pi_{k+1}), two equal hazards", slacks, expected=False)
 

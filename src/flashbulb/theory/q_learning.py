@@ -41,7 +41,7 @@ class Trace(NamedTuple):
 
 @njit(cache=True)
 def _walk(cumulative: np.ndarray, state: int, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Uniform actions; one step in twenty restarts in a uniform state, so that all pairs are visited infinitely often."""
+    """Uniform actions; one step in twenty restarts in a uniform state, so that all pairs are visited for ever."""
     states, actions, _ = cumulative.shape
     path = np.empty((3, len(draws)), np.int64)
     for t in range(len(draws)):
