@@ -31,7 +31,6 @@ SCRIPTS = (
     "charts.js",
     "arena.js",
     "runner.js",
-    "timeline.js",
     "player.js",
     "main.js",
 )
