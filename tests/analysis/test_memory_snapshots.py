@@ -6,7 +6,12 @@ from rich.console import Console
 
 from flashbulb.algorithms.registry import configure
 from flashbulb.analysis import intrinsic_map as arena
-from flashbulb.analysis.memory_snapshots import MemorySnapshot, load_memory_snapshots, most_dangerous, times
+from flashbulb.analysis.memory_snapshots import (
+    MemorySnapshot,
+    load_memory_snapshots,
+    most_dangerous,
+    snapshot_iterations,
+)
 from flashbulb.cli.main import run as command
 from flashbulb.config import MemoryConfig
 from flashbulb.errors import UsageError
@@ -41,7 +46,7 @@ def small_run(tmp_path_factory):
 
 def test_memories_are_kept_evenly_and_the_last_is_the_run_s(small_run):
     directory, config = small_run
-    assert times(config) == {2, 3}
+    assert snapshot_iterations(config) == {2, 3}
     kept = load_memory_snapshots(directory, config)
     assert [k.done for k in kept] == [2, 3]
     assert all(len(array) == 1 for array in kept[0].danger.values())
@@ -54,7 +59,7 @@ def test_memories_are_kept_evenly_and_the_last_is_the_run_s(small_run):
 def test_times_of_several_lengths_and_of_algorithms_without_memory():
     def of(algorithm, iterations, snapshots):
         settings = {"steps": 20_000 * iterations, "memory": {"snapshots": snapshots}}
-        return sorted(times(configure(algorithm, "HazardField-v0", **settings)))
+        return sorted(snapshot_iterations(configure(algorithm, "HazardField-v0", **settings)))
 
     assert of("mice-cpo", 500, 4) == [125, 250, 375, 500]
     assert of("mice-cpo", 2, 4) == [1, 2]
@@ -79,8 +84,8 @@ def test_fear_is_greatest_where_the_view_was_remembered(env_id):
     state = here.views[place, heading].copy()
     state[: here.felt] = 0.7  # it was moving
     config = MemoryConfig(neighbours=1)
-    memory = FlashbulbMemory.empty(len(state), config, np.random.default_rng(0)).remember(state[None], 0, config)
-    normaliser = Normaliser.empty(len(state)).absorb(here.views.reshape(-1, len(state))).affine()
+    memory = FlashbulbMemory.empty(len(state), config, np.random.default_rng(0)).add(state[None], 0, config)
+    normaliser = Normaliser.empty(len(state)).absorb(here.views.reshape(-1, len(state))).frozen()
     kept = MemorySnapshot(1, memory, normaliser, {})
     heat = arena.fear(here, kept, config)
     assert heat.shape == (11, 11)

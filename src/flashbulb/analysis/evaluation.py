@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.stats import bootstrap
 
+from flashbulb.algorithms.cost_budget import make_training_env
 from flashbulb.algorithms.registry import get_algorithm
-from flashbulb.algorithms.training_env import make_training_env
 from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.budget_wrapper import BudgetWrapper

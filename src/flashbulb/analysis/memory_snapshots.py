@@ -9,14 +9,13 @@ from typing import NamedTuple
 import numpy as np
 
 from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.envs import State
 from flashbulb.errors import UsageError
 from flashbulb.memory import FlashbulbMemory
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
 from flashbulb.storage.checkpoint import Checkpoints, load_arrays, save_tree
-from flashbulb.training.collect import Batch
-from flashbulb.training.train_state import TrainState
 
 FOLDER = "memories"
 
@@ -30,7 +29,7 @@ class MemorySnapshot(NamedTuple):
     danger: State  # the member to which the most dangerous episode of the last iteration happened, as it began
 
 
-def times(config: Config) -> set[int]:
+def snapshot_iterations(config: Config) -> set[int]:
     """After which iterations the memory is kept; evenly spaced, the last one among them."""
     if get_algorithm(config.algorithm).cost_stream != "memory":
         return set()
@@ -38,13 +37,15 @@ def times(config: Config) -> set[int]:
     return {math.ceil(config.iterations * k / count) for k in range(1, count + 1)}
 
 
-def save_memory_snapshot(run: Path, state: TrainState, before: State, batch: Batch) -> None:
+def save_memory_snapshot(
+    run: Path, memory: FlashbulbMemory, normaliser: Normaliser, before: State, batch: Batch
+) -> None:
     """`before` is the environment at the beginning of the iteration that sampled the batch."""
     (run / FOLDER).mkdir(exist_ok=True)
     member = most_dangerous(batch)
     danger = {name: array[member : member + 1] for name, array in before.items()}
-    path = Checkpoints(run / FOLDER).path(state.done)
-    save_tree(path, {"memory": state.memory, "normaliser": state.normaliser, "env": danger})
+    path = Checkpoints(run / FOLDER).path(batch.iteration + 1)
+    save_tree(path, {"memory": memory, "normaliser": normaliser, "env": danger})
 
 
 def most_dangerous(batch: Batch) -> int:
@@ -74,4 +75,4 @@ def kept_in(arrays: dict[str, np.ndarray], done: int) -> MemorySnapshot:
     )
     normaliser = Normaliser(*(arrays[f"normaliser/{name}"] for name in Normaliser._fields))
     danger = {name.removeprefix("env/"): array[:1] for name, array in arrays.items() if name.startswith("env/")}
-    return MemorySnapshot(done, memory, normaliser.affine(), danger)
+    return MemorySnapshot(done, memory, normaliser.frozen(), danger)

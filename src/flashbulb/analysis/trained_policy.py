@@ -30,7 +30,7 @@ class TrainedPolicy:
         self.config, self.interface = config, interface
         self.policy = policy_for(interface.observations, interface.actions)
         self.params = _params(self.policy, arrays)
-        self.normalise: FrozenNormaliser = _normaliser(arrays).affine()
+        self.normalise: FrozenNormaliser = _normaliser(arrays).frozen()
         self.critics = Critics(_network(arrays, "learner/critics/networks/"), ())
         self.steps = int(arrays["totals/steps"])
         self.budget = float(arrays["learner/schedule/budget"]) if "learner/schedule/budget" in arrays else None

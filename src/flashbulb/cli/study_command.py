@@ -114,7 +114,7 @@ def _list() -> int:
 
 
 def _show(plan: StudyPlan, processes: int | None, console: Console) -> int:
-    from flashbulb.studies.run_process import usable_cores
+    from flashbulb.cores import usable_cores
     from flashbulb.studies.status import read_study_status, status_line, status_table
 
     statuses = read_study_status(plan)

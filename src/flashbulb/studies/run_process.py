@@ -16,6 +16,7 @@ from typing import Any, Literal, NamedTuple
 
 from flashbulb.algorithms.registry import configure
 from flashbulb.config import Config
+from flashbulb.cores import usable_cores
 from flashbulb.storage.policy_spaces import FILE  # the last file that a run writes before its first iteration
 from flashbulb.studies.plan import Job, StudyPlan, flat_settings
 
@@ -141,10 +142,3 @@ class LocalPool:
 def _close_input(process: subprocess.Popen[bytes]) -> None:
     assert process.stdin is not None
     process.stdin.close()
-
-
-def usable_cores() -> list[int]:
-    """Cores that this process may use, which may be fewer than the machine has."""
-    if hasattr(os, "sched_getaffinity"):
-        return sorted(os.sched_getaffinity(0))
-    return list(range(os.cpu_count() or 1))

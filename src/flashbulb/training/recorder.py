@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
+from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.errors import RunError
 from flashbulb.plots.run_curves import draw_curves
@@ -19,7 +20,6 @@ from flashbulb.storage.csv_log import CsvLog, Row, read_csv
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.storage.tensorboard_log import TensorBoard
 from flashbulb.storage.wandb_log import WeightsAndBiases
-from flashbulb.training.collect import Batch
 from flashbulb.training.metrics import episode_rows
 from flashbulb.training.train_state import TrainState
 
@@ -42,17 +42,17 @@ class Recorder:
         self.timing = CsvLog(directory.timing)
         with writing(directory):
             for log in (self.metrics, self.episodes, self.timing):
-                log.forget_from(state.done)
-            tensorboard = TensorBoard(directory.path, state.done, int(state.totals.steps))
+                log.forget_from(state.iteration)
+            tensorboard = TensorBoard(directory.path, state.iteration, int(state.totals.steps))
         self.dashboards: list[TensorBoard | WeightsAndBiases] = [tensorboard]
         if config.wandb:
             self.dashboards.append(WeightsAndBiases(directory.path, config))
 
     def record(self, row: Row, batch: Batch, seconds: float) -> None:
-        rate = batch.costs.size / seconds
+        rate = batch.size / seconds
         with writing(self.directory):
             self.metrics.write([row])
-            self.episodes.write(episode_rows(batch, int(row["iteration"]), int(row["steps"]) - batch.costs.size))
+            self.episodes.write(episode_rows(batch, int(row["steps"]) - batch.size))
             self.timing.write([{"iteration": row["iteration"], "seconds": seconds, "steps_per_second": rate}])
             for dashboard in self.dashboards:
                 dashboard.write(row | {"steps_per_second": rate}, int(row["steps"]))
@@ -62,7 +62,7 @@ class Recorder:
         with writing(self.directory):
             for log in (self.metrics, self.episodes, self.timing):
                 log.sync()
-            self.checkpoints.save(state.done, state)
+            self.checkpoints.save(state.iteration, state)
             best = best_feasible(read_csv(self.metrics.path), self.config.cost_limit, self.checkpoints.iterations())
             self.checkpoints.prune(self.config.keep_checkpoints, best)
 
