@@ -32,7 +32,7 @@ from flashbulb.plots.learning_curves import (
     gather,
     save,
 )
-from flashbulb.studies.table import ALL_TASKS, tabulate
+from flashbulb.analysis.run_table import ALL_TASKS, tabulate
 
 COLUMNS = 4  # panels side by side
 POINTS = 125  # of a curve: more are noise to the eye
