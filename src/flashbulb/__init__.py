@@ -13,9 +13,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from flashbulb.envs import gymnasium_hook
-
-gymnasium_hook.watch()  # gymnasium.make("flashbulb/<id>") works once both are imported
+import flashbulb.envs as _envs  # noqa: F401 (registers the tasks with Gymnasium as flashbulb/<id>)
 
 __version__ = "0.1.0"
 __all__ = ["__version__", "env_ids", "load_policy", "make", "resume", "train"]
