@@ -30,8 +30,8 @@ def same(a: dict, b: dict) -> bool:
     return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
-def lidar_by_the_specification(position: np.ndarray, heading: float, targets: np.ndarray) -> np.ndarray:
-    """Section E of the task specification, with complex numbers."""
+def lidar_by_complex_numbers(position: np.ndarray, heading: float, targets: np.ndarray) -> np.ndarray:
+    """The pseudo-lidar of Safety-Gymnasium, computed independently with complex numbers."""
     bins, w = np.zeros(16), 2 * math.pi / 16
     for x, y in targets:
         e = (complex(x, y) - complex(*position)) * np.exp(-1j * heading)
@@ -53,8 +53,8 @@ def test_observation_is_own_frame_motion_and_two_lidars(env: hf.HazardField) -> 
     for i in range(N):
         velocity = complex(*s["velocity"][i]) * np.exp(-1j * s["heading"][i])
         motion = [velocity.real, velocity.imag, s["yaw_rate"][i]]
-        goal = lidar_by_the_specification(s["position"][i], s["heading"][i], s["goal"][i : i + 1])
-        hazards = lidar_by_the_specification(s["position"][i], s["heading"][i], s["hazards"][i])
+        goal = lidar_by_complex_numbers(s["position"][i], s["heading"][i], s["goal"][i : i + 1])
+        hazards = lidar_by_complex_numbers(s["position"][i], s["heading"][i], s["hazards"][i])
         np.testing.assert_allclose(obs[i], np.r_[motion, goal, hazards], atol=2e-6)
 
 

@@ -133,10 +133,10 @@ def _observe(env: EnvState, obs: np.ndarray) -> None:
     obs[2] = env.yaw_rate
     obs[MOTION:] = 0.0
     x, y = env.goal[0] - env.position[0], env.goal[1] - env.position[1]
-    add_target(obs[MOTION : MOTION + BINS], cos * x + sin * y, cos * y - sin * x, LIDAR_RANGE)
+    add_target(obs[MOTION : MOTION + BINS], cos * x + sin * y, cos * y - sin * x, LIDAR_RANGE, BINS)
     for j in range(HAZARDS):
         x, y = env.hazards[j, 0] - env.position[0], env.hazards[j, 1] - env.position[1]
-        add_target(obs[MOTION + BINS :], cos * x + sin * y, cos * y - sin * x, LIDAR_RANGE)
+        add_target(obs[MOTION + BINS :], cos * x + sin * y, cos * y - sin * x, LIDAR_RANGE, BINS)
 
 
 @njit(cache=True)

@@ -209,9 +209,7 @@ def _draw_objects(axes: Axes, scene: Scene) -> None:
         axes.add_patch(Circle((x, y), GREMLIN_TRAVEL, fill=False, ec=GREMLIN, lw=0.8, ls=":", alpha=0.6, zorder=2))
     for x, y, _ in scene.buttons:
         axes.add_patch(
-            Circle(
-                (x, y), BUTTON_RADIUS, fc=BUTTON, alpha=0.35 if scene.blind else 1, ec=INK, lw=0.8, zorder=3
-            )
+            Circle((x, y), BUTTON_RADIUS, fc=BUTTON, alpha=0.35 if scene.blind else 1, ec=INK, lw=0.8, zorder=3)
         )
     if scene.goal is not None:
         radius = 1.8 * BUTTON_RADIUS if len(scene.buttons) else GOAL_RADIUS

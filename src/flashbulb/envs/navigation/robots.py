@@ -32,7 +32,7 @@ def _add_object(x: float, y: float, pos: np.ndarray, mat: np.ndarray, max_range:
     dx, dy, dz = x - pos[0], y - pos[1], -pos[2]
     ahead = mat[0, 0] * dx + mat[1, 0] * dy + mat[2, 0] * dz
     left = mat[0, 1] * dx + mat[1, 1] * dy + mat[2, 1] * dz
-    add_target(bins, ahead, left, max_range)
+    add_target(bins, ahead, left, max_range, 2 * math.pi)
 
 
 @jit_helper
