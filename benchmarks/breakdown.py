@@ -1,6 +1,6 @@
 """Where an iteration's time goes: `python -m benchmarks.breakdown [algorithm ...] [--tasks ...]`.
 
-The parts of a run's loop are timed one by one over a few iterations, as `run/train.py` calls them. In a run the actor's
+The parts of a run's loop are timed one by one over a few iterations, as `training/loop.py` calls them. In a run the actor's
 step and the critics' fits go on side by side where there are two threads; here they follow each other, on one, so
 that each part has its own time and the sum is that of a run with one thread for learning.
 """
@@ -50,8 +50,8 @@ def timed(timers: Timers, name: str, function: Callable[..., Any]) -> Callable[.
 
 
 def watch_env(timers: Timers, env: Any) -> None:
-    """Physics, autoreset, and the whole step, whatever the family of the task. Where Points glide, that is task logic:
-    one call moves, judges and observes, and physics is what is left to MuJoCo."""
+    """Time physics, autoreset and the whole step of any task. A Point that touches nothing is moved by its closed form,
+    in the same call that scores and observes, which counts as task logic; physics is what is left to MuJoCo."""
     navigates = hasattr(env, "_simulator")
     simulator, advance, restart = (
         (env._simulator, "advance", "_begin") if navigates else (env.physics, "step", "_restart")

@@ -12,8 +12,7 @@ from flashbulb.config import MemoryConfig
 from flashbulb.envs import make
 from flashbulb.envs.hazard_field import MOTION, HazardField
 from flashbulb.envs.navigation import Navigation
-from flashbulb.envs.navigation.render import HALF_VIEW
-from flashbulb.envs.navigation.scene import Scene
+from flashbulb.envs.navigation.render import HALF_VIEW, Scene
 from flashbulb.errors import UsageError
 from flashbulb.plots.video import scene_of
 
@@ -40,7 +39,7 @@ def look_around(env: Navigation | HazardField) -> Arena:
     turns = np.arange(HEADINGS) * 2 * np.pi / HEADINGS
     poses = np.c_[np.repeat(places, HEADINGS, axis=0), np.tile(turns, len(places))]
     views = np.concatenate([_see(env, poses[k : k + PORTION]) for k in range(0, len(poses), PORTION)])
-    felt = env.robot.feels if isinstance(env, Navigation) else MOTION
+    felt = env.robot.proprioception if isinstance(env, Navigation) else MOTION
     return Arena(scene, places, views.reshape(len(places), HEADINGS, -1), felt)
 
 
