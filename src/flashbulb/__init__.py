@@ -27,7 +27,7 @@ def __getattr__(name: str) -> Any:
 
         return getattr(cmdp, name)
     if name == "load_policy":
-        from flashbulb.analysis.load_policy import load_policy
+        from flashbulb.analysis.trained_policy import load_policy
 
         return load_policy
     raise AttributeError(f"module 'flashbulb' has no attribute {name!r}")

@@ -116,8 +116,8 @@ def make_update(policy: Policy, algorithm: Algorithm, config: Config) -> UpdateF
         measured = {
             "constraint": excess,
             "intrinsic_return": intrinsic_return,
-            "cost_bias": seen.cost_bias.mean(),
-            "cost_bias_unsafe": where_unsafe(seen.cost_bias, sample.costs),
+            "critic_bias_sampled": seen.cost_bias.mean(),
+            "critic_bias_sampled_unsafe": where_unsafe(seen.cost_bias, sample.costs),
             "cost_value": seen.v_c.mean(),
         }
         report = priced | scheduled | measured

@@ -35,9 +35,9 @@ def main(arguments: list[str]) -> int:
         if getattr(options, field) < least:
             found = getattr(options, field)
             raise UsageError(f"{field}: {found} is not allowed; it must be a whole number of at least {least}.")
-    from flashbulb.analysis.critic_bias import Agent, measure_bias, members_for
+    from flashbulb.analysis.critic_bias import FrozenAgent, bias_num_envs, measure_bias
     from flashbulb.analysis.evaluation import evaluation_env
-    from flashbulb.analysis.load_policy import load_policy
+    from flashbulb.analysis.trained_policy import load_policy
     from flashbulb.jax_setup import setup_jax
 
     setup_jax()
@@ -48,8 +48,8 @@ def main(arguments: list[str]) -> int:
             raise UsageError(f"checkpoint: {options.checkpoint} is not there; see {run.parent}.")
     trained = load_policy(run)
     config = trained.config
-    agent = Agent(trained.policy, trained.params, trained.critics, trained.normalise, config.cost_gamma)
-    env = evaluation_env(trained, members_for(options.states))
+    agent = FrozenAgent(trained.policy, trained.params, trained.critics, trained.normalise, config.cost_gamma)
+    env = evaluation_env(trained, bias_num_envs(options.states))
     try:
         bias = measure_bias(agent, env, config.seed, trained.steps, options.states, options.rollouts)
     finally:

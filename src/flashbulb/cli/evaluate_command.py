@@ -44,7 +44,7 @@ def main(arguments: list[str]) -> int:
     if options.episodes < 1:
         raise UsageError(f"episodes: {options.episodes} is not allowed; it must be a whole number of at least 1.")
     from flashbulb.analysis.evaluation import evaluate
-    from flashbulb.analysis.load_policy import load_policy
+    from flashbulb.analysis.trained_policy import load_policy
 
     policy = load_policy(options.run)
     if options.video:
@@ -59,7 +59,8 @@ def main(arguments: list[str]) -> int:
 
 
 def _json(options: EvaluateOptions, policy: Any, summaries: dict[str, Any]) -> str:
-    from flashbulb.analysis.evaluation import CONFIDENCE, evaluation_seed
+    from flashbulb.analysis.evaluation import evaluation_seed
+    from flashbulb.analysis.statistics import CONFIDENCE
 
     config = policy.config
     about = {

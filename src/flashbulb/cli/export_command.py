@@ -25,8 +25,8 @@ class ExportOptions:
 
 def main(arguments: list[str]) -> int:
     options = parse(ExportOptions, arguments, "flashbulb export")
-    from flashbulb.analysis.load_policy import load_policy, run_directory
     from flashbulb.analysis.onnx_export import export_onnx
+    from flashbulb.analysis.trained_policy import load_policy, run_directory
 
     policy = load_policy(options.run)
     path = options.output or run_directory(options.run) / "policy.onnx"

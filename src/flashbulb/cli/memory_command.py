@@ -29,7 +29,7 @@ def main(arguments: list[str]) -> int:
     if options.seed is not None and not 0 <= options.seed < 2**31:
         raise UsageError(f"seed: {options.seed} is not allowed; it must be a whole number of at least 0.")
     from flashbulb.analysis.memory_snapshots import load_memory_snapshots
-    from flashbulb.plots.memory_map import chosen, draw_memories
+    from flashbulb.plots.memory_map import draw_memory_maps, spread_snapshots
     from flashbulb.storage.run_directory import load_config
 
     path = options.output or options.run / "memory.png"
@@ -38,7 +38,7 @@ def main(arguments: list[str]) -> int:
     if not path.absolute().parent.is_dir():
         raise UsageError(f"output: {str(path)!r} is not allowed; its directory does not exist.")
     config = load_config(options.run)
-    memories = chosen(load_memory_snapshots(options.run, config))
-    draw_memories(memories, config, options.seed, path)
-    print(f"{path}: intrinsic cost after {', '.join(str(kept.done) for kept in memories)} iterations")
+    snapshots = spread_snapshots(load_memory_snapshots(options.run, config))
+    draw_memory_maps(snapshots, config, options.seed, path)
+    print(f"{path}: intrinsic cost after {', '.join(str(snapshot.done) for snapshot in snapshots)} iterations")
     return 0

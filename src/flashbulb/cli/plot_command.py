@@ -16,7 +16,8 @@ from flashbulb.errors import UsageError
 class PlotOptions:
     """Draw return and cost over steps, the limit dashed.
 
-    Seeds of the same algorithm and task become a mean with its 95 % confidence band, algorithms colours, tasks rows.
+    Seeds of the same algorithm and task become an interquartile mean with its 95 % bootstrap band, algorithms colours,
+    tasks rows.
     """
 
     runs: tyro.conf.Positional[tuple[Path, ...]]

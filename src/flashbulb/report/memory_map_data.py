@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from flashbulb.analysis.intrinsic_map import arena_env, fear, look_around, reminders
+from flashbulb.analysis.intrinsic_map import intrinsic_cost_map, map_env, observe_layout, remembered_positions
 from flashbulb.analysis.memory_snapshots import MemorySnapshot
 from flashbulb.config import Config
 from flashbulb.envs import State
@@ -20,7 +20,7 @@ class Fears:
 
     def __init__(self, config: Config, kept: MemorySnapshot) -> None:
         self.config, self.kept = config, kept
-        self.env = arena_env(config.env, 0)
+        self.env = map_env(config.env, 0)
 
     def __enter__(self) -> Fears:
         return self
@@ -35,6 +35,7 @@ class Fears:
 
     def _map(self, frame: int, state: State) -> dict[str, Any]:
         self.env.set_state(state, np.array([0]))
-        arena = look_around(self.env)
-        heat = fear(arena, self.kept, self.config.memory, self.config.threads or 1)
-        return {"frame": frame, "heat": track(heat), "dots": points(np.unique(reminders(arena, self.kept), axis=0))}
+        arena = observe_layout(self.env)
+        heat = intrinsic_cost_map(arena, self.kept, self.config.memory, self.config.threads or 1)
+        places = np.unique(remembered_positions(arena, self.kept), axis=0)
+        return {"frame": frame, "heat": track(heat), "dots": points(places)}

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from flashbulb.analysis.evaluation import evaluation_env, evaluation_seed
-from flashbulb.analysis.load_policy import newest_arrays
-from flashbulb.analysis.memory_snapshots import kept_in
-from flashbulb.analysis.trained_policy import TrainedPolicy
+from flashbulb.analysis.memory_snapshots import read_snapshot
+from flashbulb.analysis.trained_policy import TrainedPolicy, newest_arrays
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.envs.registry import env_ids
@@ -20,7 +19,7 @@ from flashbulb.report.packing import floats
 from flashbulb.report.run_groups import Subject
 from flashbulb.report.side_view import FromBeside
 from flashbulb.report.top_view import FromAbove
-from flashbulb.storage.policy_spaces import load_spaces
+from flashbulb.storage.run_directory import load_spaces
 
 
 class Camera(Protocol):
@@ -68,7 +67,7 @@ def _replay(run: Subject, episodes: int) -> tuple[int, list[dict[str, Any]]]:
     finally:
         env.close()
     films = [_plain(episode) for episode in played]
-    kept = kept_in(arrays, int(arrays["totals/iterations"]))
+    kept = read_snapshot(arrays, int(arrays["totals/iterations"]))
     if kept.memory.size and not beside:
         with Fears(run.config, kept) as fears:
             for film, camera in zip(films, cameras, strict=True):

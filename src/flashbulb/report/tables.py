@@ -33,8 +33,8 @@ NUMBERS = (
     Column("cost_rate", "cost rate", 4),
     Column("return_feasible", "feasible return", 2),
     Column("bias_unsafe", "bias, unsafe", 2),
-    Column("critic_bias", "true bias", 2),
-    Column("critic_bias_risky", "true bias, risky", 2),
+    Column("critic_bias_rollout", "true bias", 2),
+    Column("critic_bias_rollout_risky", "true bias, risky", 2),
     Column("better_return", "P(better return)", 2),
     Column("better_violation_rate", "P(fewer violations)", 2),
 )

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from flashbulb.analysis.intrinsic_map import scene_of
 from flashbulb.envs import State
 from flashbulb.envs.navigation.render import HALF_VIEW
 from flashbulb.envs.navigation.scene import Scene
@@ -19,7 +20,6 @@ from flashbulb.envs.navigation.tasks import (
     GREMLIN_TRAVEL,
     HAZARD_RADIUS,
 )
-from flashbulb.plots.video import scene_of
 from flashbulb.report.packing import points, track
 
 SIZES = {

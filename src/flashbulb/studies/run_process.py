@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from flashbulb.config import Config
 from flashbulb.algorithms.registry import configure
-from flashbulb.storage.policy_spaces import FILE  # the last thing that a run writes before its first iteration
+from flashbulb.storage.run_directory import SPACES_FILE as FILE  # the last thing that a run writes before its first iteration
 from flashbulb.studies.plan import flat
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from flashbulb.storage.run_list import read_run
-from flashbulb.plots.study_figures import draw
+from flashbulb.plots.study_figures import draw_study_figure
 from flashbulb.studies.plan import Plan
-from flashbulb.studies.table import write_table
+from flashbulb.studies.table import tabulate, write_table
 
 
 def write_outcome(plan: Plan) -> list[Path]:
@@ -20,6 +20,6 @@ def write_outcome(plan: Plan) -> list[Path]:
     written = [plan.path / "table.md"]
     for kind in plan.study.kinds:
         path = plan.path / ("figure.png" if kind == plan.study.kinds[0] else f"figure-{kind}.png")
-        draw(kind, runs, path, plan.labels)
+        draw_study_figure(kind, runs, path, tabulate, plan.labels)
         written.append(path)
     return written

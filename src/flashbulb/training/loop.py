@@ -18,7 +18,7 @@ from flashbulb.algorithms.learner import Episodes, LearnerState, Sample, make_up
 from flashbulb.algorithms.policy import Policy, policy_for
 from flashbulb.algorithms.registry import get_algorithm
 from flashbulb.algorithms.training_env import announce_budget, make_training_env
-from flashbulb.analysis.memory_snapshots import save_memory_snapshot, times
+from flashbulb.analysis.memory_snapshots import most_dangerous_env, save_memory_snapshot, snapshot_iterations
 from flashbulb.config import Config
 from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import Interrupted, RunError
@@ -26,9 +26,8 @@ from flashbulb.jax_setup import setup_jax
 from flashbulb.memory import CostStream, stream_for
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
 from flashbulb.storage.csv_log import recorded_iterations
-from flashbulb.storage.policy_spaces import save_spaces
-from flashbulb.storage.run_directory import RunDirectory, load_config
-from flashbulb.storage.wandb_log import load_wandb
+from flashbulb.storage.loggers import load_wandb
+from flashbulb.storage.run_directory import RunDirectory, load_config, save_spaces
 from flashbulb.training.bias_monitor import BiasMonitor
 from flashbulb.training.collect import collect
 from flashbulb.training.graceful_stop import graceful_stop
@@ -97,7 +96,7 @@ def _learn(
 ) -> Result:
     algorithm = get_algorithm(config.algorithm)
     update = make_update(policy, algorithm, config)
-    recorder, memory_times = Recorder(directory, config, state), times(config)
+    recorder, memory_times = Recorder(directory, config, state), snapshot_iterations(config)
 
     with (
         contextlib.closing(recorder),
@@ -142,7 +141,8 @@ def _learn(
                 recorder.record(row, batch, seconds)
                 if n + 1 in memory_times:
                     with writing(directory):
-                        save_memory_snapshot(directory.path, state, before, batch)
+                        danger = most_dangerous_env(before, batch.costs, batch.ended)
+                        save_memory_snapshot(directory.path, state.done, memory, normaliser, danger)
                 if wish.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
                     state = state._replace(env=env.get_state())
                     recorder.checkpoint(state)

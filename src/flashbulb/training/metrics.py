@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flashbulb.memory import FlashbulbMemory, anticipation
-from flashbulb.storage.csv_log import Row
+from flashbulb.storage.csv_log import CsvRow
 from flashbulb.training.collect import Batch, RunningEpisodes
 
 
@@ -53,13 +53,13 @@ def episode_means(batch: Batch, running: RunningEpisodes, max_episode_steps: int
     return EpisodeMeans(running.returns.sum() * scale, running.costs.sum() * scale, float(max_episode_steps), True)
 
 
-def episode_rows(batch: Batch, iteration: int, steps_before: int) -> list[Row]:
+def episode_rows(batch: Batch, iteration: int, steps_before: int) -> list[CsvRow]:
     members = batch.costs.shape[1]
     return [
         {
             "iteration": iteration,
             "steps": steps_before + (int(step) + 1) * members,
-            "member": int(member),
+            "env": int(member),
             "return": float(returns),
             "cost": float(cost),
             "length": int(length),
@@ -77,7 +77,7 @@ def metrics_row(
     beta: float,
     intrinsic: np.ndarray,
     memory: FlashbulbMemory,
-) -> Row:
+) -> CsvRow:
     """A row of metrics.csv: a function of the configuration and the seed alone, so nothing of clocks."""
     iterations = int(totals.iterations)
     return {

@@ -17,7 +17,7 @@ from flashbulb.envs.base import LidarGroups, lidar_groups_of
 from flashbulb.errors import UsageError
 from flashbulb.memory import Balance, FlashbulbMemory
 from flashbulb.normaliser import Normaliser
-from flashbulb.storage.checkpoint import load_arrays, unflatten
+from flashbulb.storage.checkpoint import STATE_NAMES, load_arrays, unflatten
 from flashbulb.training.collect import RunningEpisodes
 from flashbulb.training.metrics import Totals
 
@@ -53,7 +53,7 @@ def restore(path: Path, env: CostVectorEnv, policy: Policy, config: Config) -> T
     learner = jax.eval_shape(lambda: _new_learner(policy, observations.shape[1], config))
     # What a snapshot of the environment holds is the environment's own affair.
     snapshot = {name.removeprefix("env/"): array for name, array in arrays.items() if name.startswith("env/")}
-    state = unflatten(arrays, _around(learner, observations, snapshot, lidar_groups_of(env), config), path)
+    state = unflatten(arrays, _around(learner, observations, snapshot, lidar_groups_of(env), config), STATE_NAMES, path)
     wanted, found = (jax.tree.map(np.shape, tree) for tree in ((learner, observations), (state[0], state.running[0])))
     if wanted != found:
         raise UsageError(f"checkpoint: {path} has networks or members of other sizes than config.json says.")
