@@ -4,6 +4,7 @@ import json
 
 import numpy as np
 import pytest
+from rich.console import Console
 from safetensors.numpy import save
 
 from flashbulb.analysis.memory_snapshots import load_memory_snapshots
@@ -19,7 +20,9 @@ from flashbulb.storage.checkpoint import (
     save_tree,
     unflatten,
 )
+from flashbulb.storage.csv_log import read_csv
 from flashbulb.storage.run_directory import load_config
+from flashbulb.training.loop import resume
 from tests.training.small_run import made_run
 
 # A rename of a Python field must not change this list: add the field to STATE_NAMES instead.
@@ -146,3 +149,19 @@ def test_a_newer_format_is_one_sentence(tmp_path):
         (run / "config.json").write_text(json.dumps(config | {"format": wrong}))
         with pytest.raises(UsageError, match="cannot be read"):
             load_config(run)
+
+
+def test_a_run_of_format_1_is_resumed_as_one_of_format_2(tmp_path):
+    """The state is restored to the last bit; columns that the old file does not have are added to it."""
+    runs = [made_run(tmp_path, name, "mice-cpo", iterations=3, done=2) for name in ("two", "one")]
+    to_format_1(runs[1])
+    for run in runs:
+        resume(run, Console(quiet=True))
+    two, one = (load_arrays(newest(run)) for run in runs)
+    assert set(one) == set(two)
+    for name, array in two.items():
+        np.testing.assert_array_equal(one[name], array, err_msg=name)
+    rows = [read_csv(run / "metrics.csv") for run in runs]
+    np.testing.assert_equal(rows[1], rows[0])
+    assert np.isnan(rows[1]["kl"]).tolist() == [True, True, False]
+    assert metadata(newest(runs[1]))["format"] == "2"
