@@ -12,7 +12,7 @@ from string import Template
 from typing import Any
 
 from flashbulb.analysis.intrinsic_map import SIDE
-from flashbulb.envs.navigation.render import HALF_VIEW, Scene
+from flashbulb.envs.navigation.render import HALF_VIEW
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import choose_colours
 from flashbulb.report.curves import cpo_case_charts, learning_charts

@@ -117,10 +117,10 @@ def free_motion(level: Level) -> FreeMotion:
     point = ROBOTS["Point"]
     model = build_model("Point", level)
     rules = task_rules(level, model, point.qpos, point.sensors)
-    data, inertia = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    data, matrix = mujoco.MjData(model), np.zeros((model.nv, model.nv))
     mujoco.mj_forward(model, data)
-    mujoco.mj_fullM(model, data, inertia)
-    mass, lever, about = inertia[0, 0], inertia[1, 2], inertia[2, 2]
+    mujoco.mj_fullM(model, data, matrix)
+    mass, lever, about = matrix[0, 0], matrix[1, 2], matrix[2, 2]
     h = rules.timestep
     inertia_damped = inertia_of(mass + h * SLIDE_DAMPING, lever, about + h * HINGE_DAMPING)
     inertia = inertia_of(mass, lever, about)
