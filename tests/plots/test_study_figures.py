@@ -2,7 +2,6 @@
 
 import numpy as np
 import pytest
-from flashbulb.studies.table import tabulate
 from matplotlib.figure import Figure
 
 from flashbulb.errors import UsageError
@@ -32,7 +31,7 @@ def runs(tmp_path_factory):
 
 
 def draw(kind, runs, output, labels=None):
-    draw_study_figure(kind, runs, output, tabulate, labels)
+    draw_study_figure(kind, runs, output, labels)
 
 
 @pytest.fixture
