@@ -33,6 +33,7 @@ class EpisodeMeans(NamedTuple):
     cost: float  # J_C(pi_k), undiscounted
     length: float
     estimated: bool  # no episode ended: extrapolated from the running ones
+    cost_error: float = 0.0  # standard error of `cost`
 
 
 class ActorBatch(NamedTuple):

@@ -31,6 +31,9 @@ class PolicyConfig:
     """Sizes of the hidden layers."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation at the start (Box actions, scaled to [-1, 1])."""
+    final_log_std: float | None = None
+    """Upper bound of it in the second half of the run, which falls to this value over the first half (default: none).
+    Less noise at the end costs a trained agent less and earns it more."""
 
 
 @dataclass(frozen=True)
@@ -49,13 +52,15 @@ class CriticConfig:
     """Weight of the squared norm of the parameters ("normalization coefficient" in the paper)."""
     max_grad_norm: Positive = 40.0
     """Gradients are clipped to this norm."""
+    decay: bool = True
+    """Whether the step size decays linearly to 0 over the run, as the actor's does (peers keep the critics' constant)."""
     backend: Literal["compiled", "optax"] = "compiled"
     """What fits them: compiled loops around BLAS, or optax under JAX, which is slower; the same up to rounding."""
 
 
 @dataclass(frozen=True)
 class TrustRegionConfig:
-    """CPO's step (Appendix A.1)."""
+    """The steps of CPO (Appendix A.1) and of other trust-region algorithms."""
 
     kl: Positive = 0.01
     """Size of the trust region, phi."""
@@ -73,6 +78,13 @@ class TrustRegionConfig:
     recover: Literal["violated", "infeasible"] = "violated"
     """When to step for cost alone: as soon as the constraint is violated (the paper's appendix), or only
     when no step in the trust region can satisfy it (CPO)."""
+    barrier: Positive = 1000.0
+    """C-TRPO: weight of the divergence that grows without bound at the limit, per unit of cost per step. It is the
+    authors' 1 per unit of the cost of an episode, for episodes of a thousand steps."""
+    hysteresis: Fraction = 0.8
+    """C-TRPO: recovery ends when the cost is below this share of the limit."""
+    share: Fraction = 0.75
+    """SB-TRPO: outside the limit, this share of the largest possible drop in cost; the rest of the step is for reward."""
     scale: Literal["episode", "step"] = "step"
     """Constraint value c in CPO's linear model: the excess of an episode divided by its length, which is consistent
     with b (safety-starter-agents), or the excess itself (OmniSafe, the authors' code). With the latter CPO failed to
@@ -179,11 +191,39 @@ class PidConfig:
 
 
 @dataclass(frozen=True)
+class MarginConfig:
+    """How far below the limit the controller aims when `violations` is given (`algorithms/margin.py`)."""
+
+    start: Literal["quantile", "zero"] = "quantile"
+    """Where z, the margin in standard errors of J_C, starts: at the normal quantile of `violations`, or at 0."""
+    rate: NonNegative = 0.05
+    """Step of z per iteration: z <- z + rate (1[J_C > d] - violations)."""
+    maximum: NonNegative = 4.0
+    """Upper bound of z."""
+    share: Fraction = 0.5
+    """Upper bound of the margin, as a share of the limit."""
+    smooth: Fraction = 0.9
+    """Weight of the past in the moving average of the standard error."""
+
+
+@dataclass(frozen=True)
+class IntegralConfig:
+    """The integral of the excess, added to the constraint of CPO's step and its kin."""
+
+    gain: NonNegative = 0.0
+    """What an excess of 1 adds to it per iteration (0: no integral)."""
+    share: Fraction = 1.0
+    """Bound of its size, as a share of the limit."""
+
+
+@dataclass(frozen=True)
 class AscentConfig:
     """The multiplier by gradient ascent, lambda <- (lambda + eta Delta)_+ (PPO-Lagrangian, CUP)."""
 
     learning_rate: NonNegative = 0.035
     """eta, per unit of episode cost."""
+    rule: Literal["gradient", "adam"] = "gradient"
+    """How lambda moves: by eta times the excess, or by Adam's step of size eta (peers), whatever the excess."""
     initial: NonNegative = 1e-3
     """lambda at the start."""
     maximum: Positive = 100.0
@@ -240,10 +280,22 @@ class Config:
     """Environment steps of the whole run."""
     cost_limit: NonNegative = 25.0
     """d: limit on the mean undiscounted cost of an episode."""
+    violations: Fraction | None = None
+    """How often an iteration may exceed the limit in the long run; a margin below the limit follows it (default: no
+    margin, which is about half of the iterations)."""
     num_envs: PositiveInt = 20
     """Environments stepped as one batch."""
     steps_per_iteration: PositiveInt = 20_000
     """Environment steps sampled before each update."""
+    stagger: bool = False
+    """Whether environments start at different times of an episode, so that every batch has samples of all times."""
+    warm_up: NonNegativeInt = 0
+    """Vector steps under the first policy from which the normaliser learns before the first iteration."""
+    cost_estimate: Literal["episodes", "steps"] = "episodes"
+    """J_C from the episodes that ended in the batch, or from all its steps (cost over the episodes that fit into
+    them). The latter is less noisy with many environments and short segments, and needs `stagger`."""
+    cost_advantage: Literal["centred", "standardised"] = "centred"
+    """Cost advantages that a Lagrange multiplier weighs. Standardised, lambda has the same meaning for all tasks."""
     threads: PositiveInt | None = None
     """Threads for physics and nearest neighbours (default: all cores); results do not depend on it."""
     physics: Literal["compiled", "rollout"] = "compiled"
@@ -278,6 +330,8 @@ class Config:
     proximal: ProximalConfig = field(default_factory=ProximalConfig)
     pid: PidConfig = field(default_factory=PidConfig)
     ascent: AscentConfig = field(default_factory=AscentConfig)
+    margin: MarginConfig = field(default_factory=MarginConfig)
+    integral: IntegralConfig = field(default_factory=IntegralConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     balance: BalanceConfig = field(default_factory=BalanceConfig)
     constant: ConstantConfig = field(default_factory=ConstantConfig)

@@ -113,6 +113,11 @@ def centre(advantage: jax.Array) -> jax.Array:
     return advantage - advantage.mean()
 
 
+def explained_variance(values: jax.Array, bias: jax.Array) -> jax.Array:
+    """Share of the variance of the sampled return that the values predict; `bias` is values minus that return."""
+    return 1 - bias.var() / jnp.maximum((values - bias).var(), 1e-8)
+
+
 def mean_where_unsafe(values: jax.Array, costs: Array) -> jax.Array:
     """Mean over the states with a positive cost; 0 if there are none."""
     unsafe = costs > 0

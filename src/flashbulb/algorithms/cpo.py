@@ -1,29 +1,31 @@
 """Constrained policy optimisation: the step of Appendix A.1 in closed form.
 
-Maximise g.x subject to c + b.x <= 0 and x.H.x / 2 <= phi. Everything about the solution follows from four
-numbers: q = g.H^-1 g, r = g.H^-1 b, s = b.H^-1 b, and c (the paper writes u, v for r, s). Two slips of the
-paper's appendix are mended here: with x = H^-1 (g - nu b) / lambda the multiplier is nu = (lambda c + r)_+ / s,
+Maximise g.x subject to c + b.x <= 0 and x.H.x / 2 <= phi. The solution follows from four numbers:
+q = g.H^-1 g, r = g.H^-1 b, s = b.H^-1 b, and c (the paper writes u, v for r, s). Two slips of the paper's
+appendix are corrected here: with x = H^-1 (g - nu b) / lambda the multiplier is nu = (lambda c + r)_+ / s,
 not (lambda c - u)_+ / v, and a trust region of x.H.x / 2 <= phi puts 2 phi where its dual has phi.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs, lagrangian_advantage
 from flashbulb.algorithms.policy import Policy
-from flashbulb.algorithms.trust_region import Trial, fisher_product, fisher_rows, flatten, line_search, solve
-from flashbulb.batch import ActorBatch
+from flashbulb.algorithms.trust_region import (
+    FROM_INSIDE,
+    FROM_OUTSIDE,
+    RECOVER,
+    TINY,
+    UNCONSTRAINED,
+    FullStep,
+    StepModel,
+    trust_region_step,
+)
 from flashbulb.config import TrustRegionConfig
-
-# What a step did; the number is what the metrics record.
-RECOVER, FROM_OUTSIDE, FROM_INSIDE, UNCONSTRAINED = 0, 1, 2, 3
-
-_TINY = 1e-8
 
 
 class Dual(NamedTuple):
@@ -39,23 +41,23 @@ def solve_dual(q: jax.Array, r: jax.Array, s: jax.Array, c: jax.Array, config: T
     q / (2 lambda) + lambda phi. Each branch has its minimum where a square root says, pushed to the edge
     of its region if it lies outside; the smaller of the two wins.
     """
-    flat = s < _TINY  # the constraint does not depend on the policy here
+    flat = s < TINY  # the constraint does not depend on the policy here
     safe_s = jnp.where(flat, 1.0, s)
     a = jnp.maximum(q - r**2 / safe_s, 0.0)
     b = 2 * config.kl - c**2 / safe_s
-    edge = jnp.where(jnp.abs(c) > _TINY, -r / jnp.where(jnp.abs(c) > _TINY, c, 1.0), 0.0)
+    edge = jnp.where(jnp.abs(c) > TINY, -r / jnp.where(jnp.abs(c) > TINY, c, 1.0), 0.0)
     # The region of nu > 0 is above the edge for c > 0 and below it for c < 0; for c = 0 it is all or nothing.
-    low = jnp.where(c > _TINY, jnp.maximum(edge, 0.0), 0.0)
-    high = jnp.where(c < -_TINY, jnp.maximum(edge, 0.0), jnp.inf)
-    high = jnp.where((jnp.abs(c) <= _TINY) & (r <= 0), 0.0, high)
-    lam_a = jnp.clip(jnp.sqrt(a / jnp.maximum(b, _TINY)), low, high)
-    low_b = jnp.where(c < -_TINY, jnp.maximum(edge, 0.0), 0.0)
-    high_b = jnp.where(c > _TINY, jnp.maximum(edge, 0.0), jnp.inf)
-    high_b = jnp.where((jnp.abs(c) <= _TINY) & (r > 0), 0.0, high_b)
+    low = jnp.where(c > TINY, jnp.maximum(edge, 0.0), 0.0)
+    high = jnp.where(c < -TINY, jnp.maximum(edge, 0.0), jnp.inf)
+    high = jnp.where((jnp.abs(c) <= TINY) & (r <= 0), 0.0, high)
+    lam_a = jnp.clip(jnp.sqrt(a / jnp.maximum(b, TINY)), low, high)
+    low_b = jnp.where(c < -TINY, jnp.maximum(edge, 0.0), 0.0)
+    high_b = jnp.where(c > TINY, jnp.maximum(edge, 0.0), jnp.inf)
+    high_b = jnp.where((jnp.abs(c) <= TINY) & (r > 0), 0.0, high_b)
     lam_b = jnp.clip(jnp.sqrt(q / (2 * config.kl)), low_b, high_b)
 
     def positive(lam: jax.Array) -> jax.Array:
-        return jnp.maximum(lam, _TINY)
+        return jnp.maximum(lam, TINY)
 
     dual_a = a / (2 * positive(lam_a)) + lam_a * b / 2 - r * c / safe_s
     dual_b = q / (2 * positive(lam_b)) + lam_b * config.kl
@@ -77,69 +79,20 @@ def solve_dual(q: jax.Array, r: jax.Array, s: jax.Array, c: jax.Array, config: T
 def primal_step(dual: Dual, h_g: jax.Array, h_b: jax.Array, s: jax.Array, config: TrustRegionConfig) -> jax.Array:
     """x = H^-1 (g - nu b) / lambda, or in recovery the steepest way down in cost to the region's edge."""
     improve = (h_g - dual.nu * h_b) / dual.lam
-    recover = -jnp.sqrt(2 * config.kl / jnp.maximum(s, _TINY)) * h_b
+    recover = -jnp.sqrt(2 * config.kl / jnp.maximum(s, TINY)) * h_b
     return jnp.where(dual.case == RECOVER, recover, improve)
 
 
-def cpo_step(
-    policy: Policy, params: Any, batch: ActorBatch, constraint: jax.Array, config: TrustRegionConfig
-) -> tuple[Any, Metrics]:
-    """One update of the policy. `constraint` is c: positive when the limit is exceeded."""
-    theta, unflatten = flatten(params)
-    observations, actions = batch.observations, batch.actions
-    reward_advantage, cost_advantage = batch.reward_advantage, batch.cost_advantage
-
-    def outputs_of(vector: jax.Array) -> Any:
-        return policy.outputs(unflatten(vector), observations)
-
-    old = outputs_of(theta)
-    old_log_prob = policy.log_prob(old, actions)
-
-    def surrogate(advantage: jax.Array) -> Callable[[jax.Array], jax.Array]:
-        """theta -> E[pi/pi_k A] (equation 13)."""
-        return lambda v: (jnp.exp(policy.log_prob(outputs_of(v), actions) - old_log_prob) * advantage).mean()
-
-    g = jax.grad(surrogate(reward_advantage))(theta)
-    b = jax.grad(surrogate(cost_advantage))(theta)
-    metric_states = observations[fisher_rows(len(observations), config.fisher_states)]
-    product = fisher_product(lambda v: policy.outputs(unflatten(v), metric_states), policy.kl, theta)
-    h_g, h_b = solve(product, g, config), solve(product, b, config)
-    q, r, s = g @ h_g, g @ h_b, b @ h_b
-    dual = solve_dual(q, r, s, constraint, config)
-    step = primal_step(dual, h_g, h_b, s, config)
-
-    def trial_of(vector: jax.Array) -> Trial:
-        new = outputs_of(vector)
-        ratio = jnp.exp(policy.log_prob(new, actions) - old_log_prob)
-        return Trial(
-            policy.kl(new, old).mean(),
-            ((ratio - 1) * reward_advantage).mean(),
-            ((ratio - 1) * cost_advantage).mean(),
-        )
-
-    def acceptable(trial: Trial) -> jax.Array:
-        # In recovery only the cost has a say; otherwise reward must not fall, and cost may rise into the slack.
-        improves = (dual.case == RECOVER) | (trial.reward_gain >= 0)
-        return (trial.kl <= config.kl) & improves & (trial.cost_change <= jnp.maximum(-constraint, 0.0))
-
-    search = line_search(trial_of, acceptable, theta, step, config)
-    report = {
-        "kl": search.trial.kl,
-        "cpo_case": dual.case,
-        "step_fraction": search.fraction,
-        "reward_gain": search.trial.reward_gain,
-        "cost_change": search.trial.cost_change,
-        "lambda": dual.lam,
-        "nu": dual.nu,
-    }
-    return unflatten(search.theta), report
+def cpo_rule(model: StepModel, config: TrustRegionConfig) -> FullStep:
+    dual = solve_dual(model.q, model.r, model.s, model.c, config)
+    return FullStep(primal_step(dual, model.h_g, model.h_b, model.s, config), dual.case, dual.lam, dual.nu)
 
 
 def cpo_actor(policy: Policy, config: TrustRegionConfig) -> ActorStep:
     """CPO: the cost is a constraint of the step itself."""
 
     def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
-        params, metrics = cpo_step(policy, actor.params, inputs.batch, inputs.constraint.c, config)
+        params, metrics = trust_region_step(policy, actor.params, inputs.batch, inputs.constraint.c, cpo_rule, config)
         return Actor(params, actor.optimiser), metrics
 
     return step
@@ -153,7 +106,7 @@ def trpo_actor(policy: Policy, config: TrustRegionConfig) -> ActorStep:
         lam = inputs.constraint.multiplier
         advantage = lagrangian_advantage(batch.reward_advantage, batch.cost_advantage, lam)
         free = batch._replace(reward_advantage=advantage, cost_advantage=jnp.zeros_like(advantage))
-        params, metrics = cpo_step(policy, actor.params, free, jnp.float32(-1), config)
+        params, metrics = trust_region_step(policy, actor.params, free, jnp.float32(-1), cpo_rule, config)
         return Actor(params, actor.optimiser), {name: metrics[name] for name in ("kl", "step_fraction", "reward_gain")}
 
     return step

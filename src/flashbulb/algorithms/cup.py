@@ -44,15 +44,20 @@ def cup_actor(policy: Policy, config: Config) -> ActorStep:
     def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
         lam, observations = inputs.constraint.multiplier, inputs.batch.observations
         improve_key, project_key = jax.random.split(inputs.key)
-        half = proximal_step(policy, actor, inputs._replace(key=improve_key), jnp.zeros_like(lam), config.proximal)
+        # Each step has Adam moments of its own. The projection's gradients are larger by the weight of cost; moments in
+        # common would leave the improvement's, divided by their root mean square, next to nothing.
+        improving, projecting = actor.optimiser
+        start, free = Actor(actor.params, improving), jnp.zeros_like(lam)
+        half = proximal_step(policy, start, inputs._replace(key=improve_key), free, config.proximal)
         weight = cost_weight(lam, config.cost_gamma, config.cost_lam)
-        full = projection_step(policy, half.actor, inputs._replace(key=project_key), weight, config.proximal)
+        halfway = Actor(half.actor.params, projecting)
+        full = projection_step(policy, halfway, inputs._replace(key=project_key), weight, config.proximal)
         sampled = policy.outputs(actor.params, observations)
         metrics = {
             "kl": policy.kl(policy.outputs(full.actor.params, observations), sampled).mean(),
             "actor_passes": half.passes,
             "projection_passes": full.passes,
         }
-        return full.actor, metrics
+        return Actor(full.actor.params, (half.actor.optimiser, full.actor.optimiser)), metrics
 
     return step

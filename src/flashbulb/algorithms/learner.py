@@ -10,18 +10,30 @@ import jax.numpy as jnp
 import numpy as np
 
 from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs
-from flashbulb.algorithms.advantages import centre, estimate_advantages, mean_where_unsafe, standardise
+from flashbulb.algorithms.advantages import (
+    centre,
+    estimate_advantages,
+    explained_variance,
+    mean_where_unsafe,
+    standardise,
+)
+from flashbulb.algorithms.c_trpo import c_trpo_actor
 from flashbulb.algorithms.cost_budget import BudgetSchedule, initial_budget, reshaped_reward, simmer_step
 from flashbulb.algorithms.cpo import cpo_actor, trpo_actor
 from flashbulb.algorithms.critics import Critics, fit, init_critics
 from flashbulb.algorithms.cup import cup_actor
+from flashbulb.algorithms.margin import ExcessIntegral, Margin, integral_step, margin_step
 from flashbulb.algorithms.multipliers import Ascent, Pid, ascent_step, pid_step
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.proximal import actor_optimiser, ppo_actor
 from flashbulb.algorithms.registry import Algorithm
+from flashbulb.algorithms.sb_trpo import sb_trpo_actor
+from flashbulb.algorithms.trust_region import RECOVER
 from flashbulb.batch import ActorBatch, Array, Batch, Constraint
 from flashbulb.config import Config
 from flashbulb.cores import thread_count
+
+RULES = ("dual", "barrier", "share")  # what a trust-region step may do about the constraint itself
 
 
 class LearnerState(NamedTuple):
@@ -32,6 +44,8 @@ class LearnerState(NamedTuple):
     optimiser: Any = ()  # the actor's
     multiplier: Any = ()  # Pid, Ascent, or nothing
     schedule: Any = ()  # BudgetSchedule, if the budget is in the state
+    margin: Any = ()  # Margin, if the user allows a frequency of violations
+    integral: Any = ()  # ExcessIntegral, if the step takes the constraint itself and has integral action
 
 
 class Learner:
@@ -47,7 +61,7 @@ class Learner:
         config, algorithm = self.config, self.algorithm
         policy_key, critic_key = jax.random.split(key)
         params = self.policy.init(policy_key, observation_size, config.policy)
-        optimiser = () if algorithm.actor == "trust-region" else actor_optimiser(config.proximal).init(params)
+        optimiser = _init_optimiser(algorithm, config, params)
         critics = init_critics(critic_key, observation_size, algorithm.cost_critics, config.critic)
         multiplier: Any = ()
         if algorithm.multiplier == "pid":
@@ -56,13 +70,19 @@ class Learner:
             multiplier = Ascent.start(config.ascent)
         augmented = algorithm.augmentation != "none"
         schedule = BudgetSchedule.start(initial_budget(algorithm, config)) if augmented else ()
-        return LearnerState(params, critics, optimiser, multiplier, schedule)
+        margin = () if config.violations is None else Margin.start(config.violations, config.margin)
+        integral = ExcessIntegral.start() if self._has_integral else ()
+        return LearnerState(params, critics, optimiser, multiplier, schedule, margin, integral)
+
+    @property
+    def _has_integral(self) -> bool:
+        return self.config.integral.gain > 0 and self.algorithm.multiplier in RULES
 
     def estimate(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, Batch, Metrics]:
         """Values, advantages and the constraint of a batch; the multiplier and the budget react to its cost."""
-        cost, length = np.float32(batch.means.cost), np.float32(batch.means.length)
-        arrays = batch._replace(iteration=0, episodes=None, means=None, unsafe=None, beta=np.float32(batch.beta))
-        state, filled, metrics = self._estimate(state, arrays, cost, length)
+        means = jax.tree.map(np.float32, batch.means)
+        arrays = batch._replace(iteration=0, episodes=None, means=means, unsafe=None, beta=np.float32(batch.beta))
+        state, filled, metrics = self._estimate(state, arrays)
         return state, batch._replace(**filled), metrics
 
     def update(
@@ -72,8 +92,9 @@ class Learner:
 
         Neither needs the other, so they run side by side where there are threads; results do not depend on that.
         """
-        rates = self.config.proximal.learning_rate, self.config.critic.learning_rate
-        actor_rate, critic_rate = (np.float32(rate) * (1 - np.float32(progress)) for rate in rates)
+        left = 1 - np.float32(progress)
+        actor_rate = np.float32(self.config.proximal.learning_rate) * left
+        critic_rate = np.float32(self.config.critic.learning_rate) * (left if self.config.critic.decay else 1)
         actor, actor_key = Actor(state.policy, state.optimiser), jax.random.fold_in(key, 1)
         inputs = StepInputs(batch.actor, batch.constraint, actor_rate, actor_key)
         observations, targets = np.asarray(batch.actor.observations), np.asarray(batch.critic_targets)
@@ -82,27 +103,50 @@ class Learner:
             improving = pool.submit(lambda: jax.block_until_ready(self._improve(actor, inputs)))
             critics, losses = fit(state.critics, observations, targets, rng, critic_rate, self.config.critic, pool.map)
             actor, metrics = improving.result()
-        state = state._replace(policy=actor.params, optimiser=actor.optimiser, critics=critics)
+        params = self._limit_noise(actor.params, progress)
+        integral = state.integral
+        if self._has_integral:
+            integral = integral._replace(saturated=jnp.float32(metrics["cpo_case"] == RECOVER))
+        state = state._replace(policy=params, optimiser=actor.optimiser, critics=critics, integral=integral)
         return state, metrics | {"reward_loss": losses[0], "cost_loss": losses[1:].mean()}
 
-    def _estimates(
-        self, state: LearnerState, batch: Batch, cost: Array, length: Array
-    ) -> tuple[LearnerState, dict[str, Any], Metrics]:
+    def _limit_noise(self, params: Any, progress: float) -> Any:
+        """The policy with the standard deviation that its schedule allows at this share of the run."""
+        policy = self.config.policy
+        if policy.final_log_std is None:
+            return params
+        fallen = min(2 * progress, 1.0) * (policy.final_log_std - policy.initial_log_std)
+        return self.policy.limit_noise(params, np.float32(policy.initial_log_std + fallen))
+
+    def _estimates(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, dict[str, Any], Metrics]:
         """Compiled part of `estimate`: the state, the batch's new fields, metrics."""
-        config = self.config
+        config, cost, length = self.config, batch.means.cost, batch.means.length
         rewards, schedule, scheduled = self._rewards(state, batch, cost)
         seen = estimate_advantages(state.critics, batch, rewards, config)
 
         # Theorem 2: the constraint is J_C <= d - I, with I the discounted intrinsic cost.
         intrinsic_return = batch.beta * batch.intrinsic.mean() / (1 - config.cost_gamma)
-        limited = cost + config.balance.margin * intrinsic_return
+        # Where the controller has a margin of its own, the larger of the two counts.
+        spare, margin = config.balance.margin * intrinsic_return, state.margin
+        kept: Metrics = {}
+        if config.violations is not None:
+            errors = batch.means.cost_error, config.cost_limit, config.violations, config.margin
+            margin, u, kept = margin_step(state.margin, cost, *errors)
+            spare = jnp.maximum(spare, u)
+        limited = cost + spare
         excess = limited - config.cost_limit
         multiplier, lam, weighed = self._multiplier(state, limited)
-        c = excess / length if config.trust_region.scale == "step" else excess
+        integral, total = state.integral, excess
+        if self._has_integral:
+            integral = integral_step(state.integral, excess, config.cost_limit, config.integral)
+            total, kept = excess + integral.value, kept | {"integral": integral.value}
+        c = total / length if config.trust_region.scale == "step" else total
 
         observations, actions = _flat(batch.normalise(batch.observations)), _flat(batch.actions)
         log_prob = self.policy.log_prob(self.policy.outputs(state.policy, observations), actions)
-        a_r, a_c = _flat(standardise(seen.a_r)), _flat(centre(seen.a_c))
+        weighed_by_lambda = self.algorithm.multiplier in ("pid", "ascent")
+        scaled = standardise if config.cost_advantage == "standardised" and weighed_by_lambda else centre
+        a_r, a_c = _flat(standardise(seen.a_r)), _flat(scaled(seen.a_c))
         cost_targets = [_flat(seen.a_c + seen.v_c)] * self.algorithm.cost_critics
         filled = {
             "actor": ActorBatch(observations, actions, log_prob, a_r, a_c),
@@ -116,8 +160,10 @@ class Learner:
             "critic_bias_sampled": seen.sampled_bias.mean(),
             "critic_bias_sampled_unsafe": mean_where_unsafe(seen.sampled_bias, batch.costs),
             "cost_value": seen.v_c.mean(),
+            "cost_explained_variance": explained_variance(seen.v_c, seen.sampled_bias),
         }
-        return state._replace(multiplier=multiplier, schedule=schedule), filled, weighed | scheduled | measured
+        state = state._replace(multiplier=multiplier, schedule=schedule, margin=margin, integral=integral)
+        return state, filled, weighed | scheduled | kept | measured
 
     def _rewards(self, state: LearnerState, batch: Batch, cost: Array) -> tuple[jax.Array, Any, Metrics]:
         """The rewards to learn from, the schedule of the budget, and metrics of it."""
@@ -150,7 +196,17 @@ def _actor_step(policy: Policy, algorithm: Algorithm, config: Config) -> ActorSt
         return ppo_actor(policy, config.proximal)
     if algorithm.actor == "proximal-projection":
         return cup_actor(policy, config)
-    return (cpo_actor if algorithm.multiplier == "dual" else trpo_actor)(policy, config.trust_region)
+    if algorithm.multiplier == "barrier":
+        return c_trpo_actor(policy, config)
+    actors = {"dual": cpo_actor, "share": sb_trpo_actor}
+    return actors.get(algorithm.multiplier, trpo_actor)(policy, config.trust_region)
+
+
+def _init_optimiser(algorithm: Algorithm, config: Config, params: Any) -> Any:
+    if algorithm.actor == "trust-region":
+        return jnp.asarray(False) if algorithm.multiplier == "barrier" else ()
+    adam = actor_optimiser(config.proximal).init(params)
+    return (adam, adam) if algorithm.actor == "proximal-projection" else adam
 
 
 def _flat(x: jax.Array) -> jax.Array:

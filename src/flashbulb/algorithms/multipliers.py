@@ -1,19 +1,19 @@
-"""What sets the price of cost, lambda: a PID controller, or gradient ascent.
+"""What sets the Lagrange multiplier, lambda: a PID controller, or gradient ascent.
 
-Each is a pure step `(state, cost) -> (state, lambda, report)`, taken before the policy's. `cost` is what the limit
+Each is a pure step `(state, cost) -> (state, lambda, metrics)`, taken before the policy's. `cost` is what the limit
 applies to: J_C + I, with I = 0 without memory (Theorem 2).
 """
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
+import optax
 
+from flashbulb.algorithms.actor import Metrics
 from flashbulb.config import AscentConfig, PidConfig
-
-Report = dict[str, jax.Array]
 
 
 class Pid(NamedTuple):
@@ -28,11 +28,11 @@ class Pid(NamedTuple):
         return cls(jnp.float32(integral), jnp.float32(0), jnp.zeros(config.delay, jnp.float32), jnp.int32(0))
 
 
-def pid_step(state: Pid, cost: jax.Array, limit: float, config: PidConfig) -> tuple[Pid, jax.Array, Report]:
+def pid_step(state: Pid, cost: jax.Array, limit: float, config: PidConfig) -> tuple[Pid, jax.Array, Metrics]:
     """lambda = (K_P Delta + K_I I + K_D d)_+ with I and d clipped at 0 from below (Appendix A.2).
 
     Nothing came before the first cost, so averages start from it and its difference is 0: no derivative kick. The
-    integral grows no further than would fill lambda's cap by itself, so that it can shrink at once: no windup.
+    integral grows no further than would fill lambda's cap by itself, so that it can shrink at once (anti-windup).
     """
     first = state.steps == 0
     excess = cost - limit
@@ -57,13 +57,20 @@ def _smooth(old: jax.Array, new: jax.Array, weight_of_past: float) -> jax.Array:
 
 class Ascent(NamedTuple):
     lam: jax.Array  # ()
+    adam: Any = ()  # Adam's moments of the excess, if they set the step
 
     @classmethod
     def start(cls, config: AscentConfig) -> Ascent:
-        return cls(jnp.float32(config.initial))
+        lam = jnp.float32(config.initial)
+        return cls(lam, optax.scale_by_adam().init(lam)) if config.rule == "adam" else cls(lam)
 
 
-def ascent_step(state: Ascent, cost: jax.Array, limit: float, config: AscentConfig) -> tuple[Ascent, jax.Array, Report]:
-    """lambda <- (lambda + eta (cost - d))_+, capped."""
-    lam = jnp.clip(state.lam + config.learning_rate * (cost - limit), 0.0, config.maximum)
-    return Ascent(lam), lam, {"lambda": lam}
+def ascent_step(
+    state: Ascent, cost: jax.Array, limit: float, config: AscentConfig
+) -> tuple[Ascent, jax.Array, Metrics]:
+    """lambda <- (lambda + eta (cost - d))_+, capped; with the rule `adam`, Adam's direction in place of the excess."""
+    move, adam = cost - limit, state.adam
+    if config.rule == "adam":
+        move, adam = optax.scale_by_adam().update(move, adam)
+    lam = jnp.clip(state.lam + config.learning_rate * move, 0.0, config.maximum)
+    return Ascent(lam, adam), lam, {"lambda": lam}

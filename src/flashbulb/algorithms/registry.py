@@ -21,9 +21,9 @@ class Algorithm:
     actor: Literal["trust-region", "proximal", "proximal-projection"] = "trust-region"
     """How the policy steps: to the edge of a trust region, by clipped gradients (PPO), or by clipped gradients
     for reward followed by a projection for cost (CUP)."""
-    multiplier: Literal["none", "dual", "pid", "ascent"] = "none"
-    """What sets the weight of cost: nothing (cost is ignored), the closed-form dual of CPO's quadratic model, a PID
-    controller, or gradient ascent."""
+    multiplier: Literal["none", "dual", "barrier", "share", "pid", "ascent"] = "none"
+    """What sets the weight of cost: nothing (cost is ignored), a rule of the trust-region step itself (CPO's dual,
+    C-TRPO's barrier, SB-TRPO's share), or a Lagrange multiplier by a PID controller or by gradient ascent."""
     cost_stream: Literal["extrinsic", "memory", "constant"] = "extrinsic"
     """What the cost critic learns from: the task's cost, that plus beta c^I (MICE), or that plus a constant."""
     cost_critics: int = 1
@@ -41,6 +41,9 @@ class Algorithm:
 
 _BASES: dict[str, Algorithm] = {
     "cpo": Algorithm("Constrained policy optimisation", "trust-region", "dual"),
+    "c-trpo": Algorithm("TRPO in a region that contains only safe policies", "trust-region", "barrier"),
+    "sb-trpo": Algorithm("TRPO that keeps a share of the possible cost reduction", "trust-region", "share"),
+    "trpo-pid": Algorithm("TRPO with a Lagrange multiplier set by a PID controller", "trust-region", "pid"),
     "pid-lag": Algorithm("PPO with a Lagrange multiplier set by a PID controller", "proximal", "pid"),
     "ppo-lag": Algorithm("PPO with a Lagrange multiplier set by gradient ascent", "proximal", "ascent"),
     "cup": Algorithm("PPO step for reward, then projection for cost", "proximal-projection", "ascent"),

@@ -25,13 +25,13 @@ from flashbulb.analysis.evaluation import evaluation_seed
 from flashbulb.analysis.rollout import Act, rollout
 from flashbulb.analysis.statistics import MeanInterval, student_interval
 from flashbulb.envs import CostVectorEnv, State
+from flashbulb.envs.base import CLOCKS
 from flashbulb.normaliser import FrozenNormaliser
 
 MAX_ENVS = 200  # in which states are visited and rolled out; more are not faster
 STATES, ROLLOUTS = 50, 20  # a thousand episodes, as in the paper
 RISKY_STEPS = 10  # a state is risky if one of the next ten steps costs
 NEGLIGIBLE = 1e-3  # discount after which a rollout may stop; V_C stands in for the rest
-CLOCKS = ("elapsed", "steps")  # names in snapshots of the steps since an episode began
 
 
 def bias_num_envs(states: int) -> int:

@@ -94,3 +94,20 @@ def lidar_groups_of(env: CostVectorEnv) -> LidarGroups:
 def final_info(obs: np.ndarray, ended: np.ndarray) -> Info:
     """The entries of `info` that a same-step autoreset returns."""
     return {"final_obs": obs, "_final_obs": ended}
+
+
+CLOCKS = ("elapsed", "steps")  # names in snapshots of the steps since an episode began
+
+
+def stagger_episodes(env: CostVectorEnv) -> bool:
+    """Set the environments' clocks evenly over an episode, as if they had begun one after the other.
+
+    Returns False, and changes nothing, if the environment's snapshot has no clock.
+    """
+    state = env.get_state()
+    clock = next((name for name in CLOCKS if name in state), None)
+    if clock is None:
+        return False
+    spread = np.arange(env.num_envs) * env.max_episode_steps // env.num_envs
+    env.set_state(state | {clock: spread.astype(state[clock].dtype)})
+    return True

@@ -14,8 +14,9 @@ import jax.numpy as jnp
 import numpy as np
 from gymnasium.spaces import Discrete
 
-from flashbulb.algorithms.cpo import cpo_step, primal_step, solve_dual
+from flashbulb.algorithms.cpo import cpo_rule, primal_step, solve_dual
 from flashbulb.algorithms.policy import Categorical
+from flashbulb.algorithms.trust_region import trust_region_step
 from flashbulb.batch import ActorBatch
 from flashbulb.config import TrustRegionConfig
 from flashbulb.theory.cmdp import Table
@@ -51,7 +52,8 @@ def _step(
     weight = (occupied[:, None] * jax.nn.softmax(logits) * states * actions).ravel()
     advantages = weight * reward_advantage.ravel(), weight * cost_advantage.ravel()
     batch = ActorBatch(state, action, jnp.zeros(len(rows)), *advantages)
-    new, metrics = cpo_step(TabularSoftmax(actions, states * occupied[state]), logits, batch, constraint, config)
+    policy = TabularSoftmax(actions, states * occupied[state])
+    new, metrics = trust_region_step(policy, logits, batch, constraint, cpo_rule, config)
     return new, metrics["cpo_case"]
 
 

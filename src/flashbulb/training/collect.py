@@ -40,7 +40,12 @@ class Sampler(NamedTuple):
 
 
 def collect(
-    env: CostVectorEnv, sampler: Sampler, noise: np.ndarray, running: RunningEpisodes, iteration: int
+    env: CostVectorEnv,
+    sampler: Sampler,
+    noise: np.ndarray,
+    running: RunningEpisodes,
+    iteration: int,
+    cost_estimate: str = "episodes",
 ) -> tuple[Batch, RunningEpisodes]:
     """Take `len(noise)` vector steps."""
     policy, params, normalise = sampler
@@ -78,20 +83,13 @@ def collect(
     _require_finite(env, rewards=rewards, costs=costs, observations=next_observations)
     episodes, running = account(rewards, costs, ended, running)
     running = running._replace(observations=observations[-1].copy())
-    batch = Batch(
-        iteration,
-        observations[:-1],
-        next_observations,
-        np.stack(actions),
-        rewards,
-        costs,
-        terminated,
-        ended,
-        normalise,
-        episodes=episodes,
-        means=episode_means(episodes, running, env.max_episode_steps),
-    )
-    return batch, running
+    samples = observations[:-1], next_observations, np.stack(actions), rewards, costs, terminated, ended
+    batch = Batch(iteration, *samples, normalise, episodes=episodes)
+    if cost_estimate == "steps":
+        means = step_means(batch, env.max_episode_steps)
+    else:
+        means = episode_means(episodes, running, env.max_episode_steps)
+    return batch._replace(means=means._replace(cost_error=cost_error(batch, env.max_episode_steps))), running
 
 
 def account(
@@ -126,6 +124,30 @@ def episode_means(episodes: FinishedEpisodes, running: RunningEpisodes, max_epis
         return EpisodeMeans(episodes.returns.mean(), episodes.costs.mean(), float(episodes.lengths.mean()), False)
     scale = max_episode_steps / running.lengths.sum()
     return EpisodeMeans(running.returns.sum() * scale, running.costs.sum() * scale, float(max_episode_steps), True)
+
+
+def step_means(batch: Batch, max_episode_steps: int) -> EpisodeMeans:
+    """The same from all steps of the batch: their sum over the number of episodes that fit into them.
+
+    It includes no step of an earlier policy and every environment's layout, and so has less noise. It expects as many
+    episodes to begin as to end, which staggered environments provide.
+    """
+    count = episodes_that_fit(batch, max_episode_steps)
+    returns, cost = batch.rewards.sum(dtype=np.float64) / count, batch.costs.sum(dtype=np.float64) / count
+    return EpisodeMeans(returns, cost, batch.size / count, False)
+
+
+def episodes_that_fit(batch: Batch, max_episode_steps: int) -> float:
+    """How many episodes the batch amounts to: those that end in it, but no fewer than full ones of its steps."""
+    return max(float(batch.ended.sum()), batch.size / max_episode_steps)
+
+
+def cost_error(batch: Batch, max_episode_steps: int) -> float:
+    """Standard error of the mean cost of an episode; the steps of an environment are one cluster."""
+    sums = batch.costs.sum(axis=0, dtype=np.float64)
+    if len(sums) < 2:
+        return 0.0
+    return float(np.sqrt(len(sums) * sums.var(ddof=1)) / episodes_that_fit(batch, max_episode_steps))
 
 
 def _require_finite(env: CostVectorEnv, **arrays: np.ndarray) -> None:

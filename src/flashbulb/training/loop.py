@@ -141,7 +141,7 @@ def iterate(
     params = jax.tree.map(np.asarray, state.learner.policy)
     sampler = Sampler(policy, params, state.normaliser.frozen())
 
-    batch, running = collect(env, sampler, noise, state.running, n)  # sample under pi_k
+    batch, running = collect(env, sampler, noise, state.running, n, config.cost_estimate)  # sample under pi_k
     batch = batch._replace(unsafe=_unsafe(batch, state.learner, config))
     log_pi = log_likelihood(sampler._replace(params=state.learner.policy))
     memory, batch, recalled = stream.add_intrinsic_cost(state.memory, state.balance, batch, log_pi)  # update M; c^I

@@ -61,6 +61,8 @@ def metrics_row(batch: Batch, totals: Totals, memory: FlashbulbMemory, measured:
         "steps": int(totals.steps),
         "return": float(means.returns),
         "cost": float(means.cost),
+        "cost_standard_error": means.cost_error,
+        "finished_cost": float(batch.episodes.costs.mean()) if len(batch.episodes.costs) else float("nan"),
         "length": means.length,
         "episodes": len(batch.episodes.costs),
         "episode_estimated": int(means.estimated),

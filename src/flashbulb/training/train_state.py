@@ -14,7 +14,7 @@ import numpy as np
 from flashbulb.algorithms.learner import Learner, LearnerState
 from flashbulb.config import Config
 from flashbulb.envs import CostVectorEnv, State
-from flashbulb.envs.base import LidarGroups, lidar_groups_of
+from flashbulb.envs.base import LidarGroups, lidar_groups_of, stagger_episodes
 from flashbulb.errors import UsageError
 from flashbulb.memory import Balance, FlashbulbMemory
 from flashbulb.normaliser import Normaliser
@@ -44,7 +44,29 @@ def start(env: CostVectorEnv, learner: Learner, config: Config) -> TrainState:
     """The state before iteration 0. Networks, memory and environment have random streams of their own."""
     observations, _ = env.reset(seed=config.seed)
     state = _init_learner(learner, observations.shape[1], config)
-    return _assemble(state, observations, env.get_state(), lidar_groups_of(env), config)
+    if config.stagger:
+        stagger_episodes(env)
+    normaliser, observations = _warm_up(env, learner, state, observations, config)
+    assembled = _assemble(state, observations, env.get_state(), lidar_groups_of(env), config)
+    return assembled._replace(normaliser=normaliser)
+
+
+def _warm_up(
+    env: CostVectorEnv, learner: Learner, state: LearnerState, observations: np.ndarray, config: Config
+) -> tuple[Normaliser, np.ndarray]:
+    """The normaliser after `warm_up` vector steps of the first policy, and the observations after them.
+
+    Without it the first iteration learns under an identity normaliser and the second under another one.
+    """
+    normaliser, seen = Normaliser.empty(observations.shape[1]), [observations]
+    if not config.warm_up:
+        return normaliser, observations
+    key = jax.random.fold_in(jax.random.key(config.seed), 2**31 - 1)
+    policy, params, normalise = learner.policy, jax.tree.map(np.asarray, state.policy), normaliser.frozen()
+    for noise in np.asarray(policy.noise(key, (config.warm_up, config.num_envs))):
+        action = policy.act(params, normalise(np.asarray(seen[-1], np.float32)), noise)
+        seen.append(env.step(policy.to_env(action))[0])
+    return normaliser.absorb(np.stack(seen)), seen[-1]
 
 
 def restore(path: Path, env: CostVectorEnv, learner: Learner, config: Config) -> TrainState:
