@@ -1,8 +1,8 @@
 """Where an iteration's time goes: `python -m benchmarks.breakdown [algorithm ...] [--tasks ...]`.
 
-The parts of a run's loop are timed one by one over a few iterations, as `training/loop.py` calls them. In a run the actor's
-step and the critics' fits go on side by side where there are two threads; here they follow each other, on one, so
-that each part has its own time and the sum is that of a run with one thread for learning.
+The parts of a run's loop are timed one by one over a few iterations, as `training/loop.py` calls them. In a run the
+actor's step and the critics' fits go on side by side where there are two threads; here they follow each other, on one,
+so that each part has its own time and the sum is that of a run with one thread for learning.
 """
 
 from __future__ import annotations
