@@ -199,3 +199,8 @@ def test_a_platform_without_the_compiled_simulator_is_told_of_the_other(monkeypa
     with pytest.raises(UsageError, match="FLASHBULB_PHYSICS=rollout"):
         make_simulator(*arguments, "compiled")
     assert isinstance(make_simulator(*arguments, "rollout"), RolloutSimulator)
+    for task in ("SwimmerVelocity-v1", "PointGoal2-v0", "CarCircle1-v0"):  # the whole task runs without it
+        env = make(f"Safety{task}", 2, physics="rollout")
+        env.reset()
+        env.step(np.zeros((2, 2)))
+        env.close()

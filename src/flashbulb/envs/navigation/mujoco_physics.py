@@ -15,7 +15,7 @@ import numpy as np
 from flashbulb.envs.navigation.task_state import Rules, TaskState
 from flashbulb.envs.navigation.tasks import BUTTON_RADIUS, GREMLIN_HEIGHT, GREMLIN_TRAVEL
 from flashbulb.envs.registry import PhysicsBackend
-from flashbulb.envs.simulator import After, RolloutSimulator, StepPlan, make_simulator
+from flashbulb.envs.simulator import After, RolloutSimulator, StepPlan, make_simulator, selected_backend
 from flashbulb.jit import jit
 
 SUBSTEPS = 10
@@ -72,10 +72,11 @@ class MujocoPhysics:
         physics: PhysicsBackend | None = None,
     ) -> None:
         self.model, self.rules, self.state, self.threads = model, rules, state, threads
+        self.backend = selected_backend(physics)
         moving = rules.gremlins[1] > rules.gremlins[0]  # otherwise the inputs of the first substep hold for all
         self._plan = StepPlan(SUBSTEPS, _CONTROLS, SUBSTEPS if moving else 1, After.SENSORS)
         self._simulator = make_simulator(
-            model, state.physics, state.sensors, ["sensordata"], self._plan, threads, physics
+            model, state.physics, state.sensors, ["sensordata"], self._plan, threads, self.backend
         )
 
     def advance(self, indices: np.ndarray, actions: np.ndarray) -> None:

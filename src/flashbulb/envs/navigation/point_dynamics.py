@@ -48,6 +48,7 @@ from flashbulb.envs.navigation.point_motion import (
 from flashbulb.envs.navigation.robots import ROBOTS
 from flashbulb.envs.navigation.task_state import Rules, TaskState, copy, empty_state, task_rules
 from flashbulb.envs.navigation.tasks import Level
+from flashbulb.envs.registry import PhysicsBackend
 from flashbulb.jit import jit, jit_inline
 
 GRAVITY, MAGNETIC = 9.81, -0.5
@@ -95,7 +96,7 @@ class PointPhysics:
 
     def __init__(self, level: Level, rules: Rules, state: TaskState, poses: Poses, simulator: MujocoPhysics) -> None:
         self.rules, self.state, self.simulator = rules, state, simulator
-        self.motion = free_motion(level)
+        self.motion = free_motion(level, simulator.backend)
         indices = np.arange(len(state.physics))
         self.to_simulate = np.empty_like(indices)
         self.context = make_context(state, rules, self.motion, poses, indices, self.to_simulate)
@@ -112,23 +113,23 @@ class PointPhysics:
 
 
 @cache
-def free_motion(level: Level) -> FreeMotion:
+def free_motion(level: Level, backend: PhysicsBackend) -> FreeMotion:
     """Take the inertia from the mass matrix, and let MuJoCo simulate one episode with the robot far away."""
     point = ROBOTS["Point"]
     model = build_model("Point", level)
     rules = task_rules(level, model, point.qpos, point.sensors)
-    data, matrix = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    data, mass_matrix = mujoco.MjData(model), np.zeros((model.nv, model.nv))
     mujoco.mj_forward(model, data)
-    mujoco.mj_fullM(model, data, matrix)
-    mass, lever, about = matrix[0, 0], matrix[1, 2], matrix[2, 2]
+    mujoco.mj_fullM(model, data, mass_matrix)
+    mass, lever, moment = mass_matrix[0, 0], mass_matrix[1, 2], mass_matrix[2, 2]
     h = rules.timestep
-    inertia_damped = inertia_of(mass + h * SLIDE_DAMPING, lever, about + h * HINGE_DAMPING)
-    inertia = inertia_of(mass, lever, about)
+    inertia_damped = inertia_of(mass + h * SLIDE_DAMPING, lever, moment + h * HINGE_DAMPING)
+    inertia = inertia_of(mass, lever, moment)
     at_rest = rules.gremlins[0] == rules.gremlins[1]
     if not len(rules.free):
         return FreeMotion(inertia_damped, inertia, np.zeros((1, 6)), at_rest)
     single = empty_state(1, rules, model)
-    physics = MujocoPhysics(model, rules, single, threads=1)
+    physics = MujocoPhysics(model, rules, single, 1, backend)
     single.objects[0, :, 0] = 10.0 * np.arange(len(rules.keepout))  # far from each other
     place_bodies(single, rules, np.array([0]))
     row, column, speed = rules.free[0]
