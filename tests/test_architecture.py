@@ -54,7 +54,6 @@ KNOWN_DUPLICATE_NAMES: set[str] = {
     "gather",  # plots/learning_curves.py, report/page.py
     "nearest",  # envs/registry.py, memory/neighbours.py
     "next_word",  # envs/navigation/random_streams.py, envs/xoshiro.py
-    "parse",  # cli/options.py, envs/navigation/tasks.py
     "play",  # analysis/evaluation.py, report/replay.py
     "seeded",  # envs/navigation/random_streams.py, envs/seeding.py, envs/xoshiro.py
     "start",  # studies/run_process.py, training/train_state.py
