@@ -24,7 +24,7 @@ import flashbulb.report  # noqa: F401
 from flashbulb.envs import CostVectorEnv, env_ids, make
 
 if TYPE_CHECKING:
-    from flashbulb.analysis.evaluation import Estimate
+    from flashbulb.analysis.statistics import MeanInterval
     from flashbulb.analysis.trained_policy import TrainedPolicy
     from flashbulb.envs.env_checker import Findings
     from flashbulb.training.recorder import Result
@@ -93,14 +93,14 @@ def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
         run: A run's directory, for its newest checkpoint, or the path of a checkpoint.
         seed: Seed of the policy's own action samples, for `predict(observation, deterministic=False)`.
     """
-    from flashbulb.analysis.load_policy import load_policy as load
+    from flashbulb.analysis.trained_policy import load_policy as load
 
     return load(run, seed)
 
 
 def evaluate(
     run: str | Path | TrainedPolicy, episodes: int = 100, deterministic: bool | None = None
-) -> dict[str, dict[str, Estimate]]:
+) -> dict[str, dict[str, MeanInterval]]:
     """Play episodes on seeds that training never used; return means with bootstrap intervals, by mode and measure.
 
     For example `evaluate(run)["stochastic"]["cost"].mean`. The measures are return, cost, length and share_over_limit.

@@ -45,7 +45,7 @@ def evaluate_command(arguments: list[str]) -> int:
     """`flashbulb evaluate RUN`: return and cost on fresh seeds, and a video."""
     options = parse_options(EvaluateOptions, arguments, "flashbulb evaluate")
     from flashbulb.analysis.evaluation import evaluate
-    from flashbulb.analysis.load_policy import load_policy
+    from flashbulb.analysis.trained_policy import load_policy
 
     policy = load_policy(options.run)
     if options.video:
@@ -61,7 +61,8 @@ def evaluate_command(arguments: list[str]) -> int:
 
 
 def _evaluation_json(options: EvaluateOptions, policy: Any, summaries: dict[str, Any]) -> str:
-    from flashbulb.analysis.evaluation import CONFIDENCE, evaluation_seed
+    from flashbulb.analysis.evaluation import evaluation_seed
+    from flashbulb.analysis.statistics import CONFIDENCE
 
     config = policy.config
     about = {
@@ -117,9 +118,9 @@ class BiasOptions:
 def bias_command(arguments: list[str]) -> int:
     """`flashbulb bias RUN`: bias of the cost critic."""
     options = parse_options(BiasOptions, arguments, "flashbulb bias")
-    from flashbulb.analysis.critic_bias import Agent, measure_bias, members_for
+    from flashbulb.analysis.critic_bias import FrozenAgent, bias_num_envs, measure_bias
     from flashbulb.analysis.evaluation import evaluation_env
-    from flashbulb.analysis.load_policy import load_policy
+    from flashbulb.analysis.trained_policy import load_policy
     from flashbulb.jax_setup import setup_jax
 
     setup_jax()
@@ -130,8 +131,8 @@ def bias_command(arguments: list[str]) -> int:
             raise UsageError(f"checkpoint: {options.checkpoint} is not there; see {run.parent}.")
     trained = load_policy(run)
     config = trained.config
-    agent = Agent(trained.policy, trained.params, trained.critics, trained.normalise, config.cost_gamma)
-    env = evaluation_env(trained, members_for(options.states))
+    agent = FrozenAgent(trained.policy, trained.params, trained.critics, trained.normalise, config.cost_gamma)
+    env = evaluation_env(trained, bias_num_envs(options.states))
     try:
         bias = measure_bias(agent, env, config.seed, trained.steps, options.states, options.rollouts)
     finally:
@@ -194,8 +195,8 @@ class ExportOptions:
 def export_command(arguments: list[str]) -> int:
     """`flashbulb export RUN --to onnx`: the policy for use without Flashbulb."""
     options = parse_options(ExportOptions, arguments, "flashbulb export")
-    from flashbulb.analysis.load_policy import load_policy, run_directory
     from flashbulb.analysis.onnx_export import export_onnx
+    from flashbulb.analysis.trained_policy import load_policy, run_directory
 
     policy = load_policy(options.run)
     path = options.output or run_directory(options.run) / "policy.onnx"

@@ -97,15 +97,15 @@ def memory_command(arguments: list[str]) -> int:
     """`flashbulb memory RUN`: map of the intrinsic cost."""
     options = parse_options(MemoryOptions, arguments, "flashbulb memory")
     from flashbulb.analysis.memory_snapshots import load_memory_snapshots
-    from flashbulb.plots.memory_map import chosen, draw_memories
+    from flashbulb.plots.memory_map import draw_memory_maps, spread_snapshots
     from flashbulb.storage.run_directory import load_config
 
     path = options.output or options.run / "memory.png"
     _check_output(path, (".png", ".pdf", ".svg"), "a .png, .pdf or .svg file")
     config = load_config(options.run)
-    memories = chosen(load_memory_snapshots(options.run, config))
-    draw_memories(memories, config, options.seed, path)
-    print(f"{path}: intrinsic cost after {', '.join(str(kept.done) for kept in memories)} iterations")
+    snapshots = spread_snapshots(load_memory_snapshots(options.run, config))
+    draw_memory_maps(snapshots, config, options.seed, path)
+    print(f"{path}: intrinsic cost after {', '.join(str(snapshot.done) for snapshot in snapshots)} iterations")
     return 0
 
 

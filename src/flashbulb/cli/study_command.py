@@ -16,9 +16,9 @@ from flashbulb.errors import UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from flashbulb.studies.plan import Plan
-    from flashbulb.studies.runner import Workers
-    from flashbulb.studies.status import Line
+    from flashbulb.studies.plan import StudyPlan
+    from flashbulb.studies.runner import WorkerPool
+    from flashbulb.studies.status import RunStatus
 
 
 @dataclass(frozen=True)
@@ -59,36 +59,34 @@ def study_command(arguments: list[str]) -> int:
     _validate(options)
     if options.name is None:
         return _list()
-    from flashbulb.studies.plan import EVERYTHING, Request, last_request, make_plan, settle
+    from flashbulb.studies.plan import WHOLE_STUDY, StudyRequest, last_request, make_plan, save_plan
 
-    request = Request(options.tasks, options.algorithms, options.seeds, options.steps)
-    if options.status and request == EVERYTHING:
+    request = StudyRequest(options.tasks, options.algorithms, options.seeds, options.steps)
+    if options.status and request == WHOLE_STUDY:
         request = last_request(options.name, options.scale, options.directory)
     plan = make_plan(options.name, options.scale, options.directory, request)
     console = wide_console()
     if options.status:
         return _show(plan, options.processes, console)
-    from flashbulb.studies.runner import execute
+    from flashbulb.studies.runner import run_study, write_results
 
     command = f"flashbulb study {shlex.join(arguments)}"
-    plan = settle(plan, command)
-    lines = execute(plan, _workers(options, plan), console, command)
-    from flashbulb.studies.write_results import write_outcome
-
-    for path in write_outcome(plan):
+    plan = save_plan(plan, command)
+    statuses = run_study(plan, _worker_pool(options, plan), console, command)
+    for path in write_results(plan):
         console.print(str(path), soft_wrap=True, highlight=False)
-    _name_failures(plan, lines, console)
-    return 1 if any(line.state == "failed" for line in lines) else 0
+    _print_failures(plan, statuses, console)
+    return 1 if any(status.state == "failed" for status in statuses) else 0
 
 
-def _workers(options: StudyOptions, plan: Plan) -> Workers:
+def _worker_pool(options: StudyOptions, plan: StudyPlan) -> WorkerPool:
     if options.on == "ray":
-        from flashbulb.studies.ray_cluster import RayCluster
+        from flashbulb.studies.ray_cluster import RayPool
 
-        return RayCluster(plan, options.ray_address, options.processes)
-    from flashbulb.studies.local_pool import Cores
+        return RayPool(plan, options.ray_address, options.processes)
+    from flashbulb.studies.run_process import LocalPool
 
-    return Cores(plan, options.processes)
+    return LocalPool(plan, options.processes)
 
 
 def _validate(options: StudyOptions) -> None:
@@ -106,21 +104,20 @@ def _list() -> int:
     return 0
 
 
-def _show(plan: Plan, processes: int | None, console: Console) -> int:
-    from flashbulb.studies.local_pool import usable_cores
-    from flashbulb.studies.status import look_at_all, summary, table
+def _show(plan: StudyPlan, processes: int | None, console: Console) -> int:
+    from flashbulb.cores import usable_cores
+    from flashbulb.studies.status import read_study_status, status_line, status_table
 
-    lines = look_at_all(plan)
-    running = sum(line.state == "running" for line in lines)
-    console.print(table(lines, lines))
-    console.print(summary(lines, processes or running or len(usable_cores())), highlight=False)
-    _name_failures(plan, lines, console)
+    statuses = read_study_status(plan)
+    running = sum(status.state == "running" for status in statuses)
+    console.print(status_table(statuses, statuses))
+    console.print(status_line(statuses, processes or running or len(usable_cores())), highlight=False)
+    _print_failures(plan, statuses, console)
     return 0
 
 
-def _name_failures(plan: Plan, lines: list[Line], console: Console) -> None:
-    for line in lines:
-        if line.state == "failed":
-            console.print(
-                f"{line.job.name} failed: {line.reason} ({plan.log(line.job)})", soft_wrap=True, highlight=False
-            )
+def _print_failures(plan: StudyPlan, statuses: list[RunStatus], console: Console) -> None:
+    for status in statuses:
+        if status.state == "failed":
+            log = plan.log_path(status.job)
+            console.print(f"{status.job.name} failed: {status.reason} ({log})", soft_wrap=True, highlight=False)

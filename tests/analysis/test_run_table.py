@@ -1,11 +1,11 @@
-"""Tables of runs whose numbers were chosen so that the statistics can be worked out by hand."""
+"""Tables of runs with chosen numbers, whose statistics are worked out by hand."""
 
 import csv
 
 import numpy as np
 import pytest
 
-from flashbulb.studies.table import ALL_TASKS, readable, tabulate, write_table
+from flashbulb.analysis.run_table import ALL_TASKS, tabulate, text_tables, write_table
 from tests.studies.written_run import written_run
 
 TASKS = ("HazardField-v0", "SafetyPointGoal1-v0")
@@ -52,7 +52,7 @@ def test_a_row_of_statistics_by_hand(runs):
     assert row["violation_rate"] == pytest.approx(2 / 3)
     assert row["mean_excess"] == pytest.approx((1 + 0 + 6) / 3)
     assert row["seconds"] == 8
-    assert np.isnan(row["critic_bias"])
+    assert np.isnan(row["critic_bias_rollout"])
 
 
 def test_improvement_over_the_base(runs):
@@ -75,7 +75,7 @@ def test_all_tasks_on_one_scale(runs):
     # The best labels have 20 and 4: scores 0.5, 1, 1.5 and 0.25, 0.75, 0.5. One of six is cut at either end.
     assert row["normalised"] == pytest.approx((0.5 + 0.5 + 0.75 + 1.0) / 4)
     assert 0.25 < row["normalised_low"] < row["normalised"] < row["normalised_high"] < 1.5
-    # Ours wins 4.5 of 9 pairs on one task and all on the other.
+    # mice-cpo wins 4.5 of 9 pairs on one task and all on the other.
     assert row_of(statistics, ALL_TASKS, "mice-cpo")["better_return"] == pytest.approx(0.75)
 
 
@@ -96,7 +96,7 @@ def test_labels_make_rows_and_a_base_has_the_same_limit(tmp_path):
     ]
 
 
-def test_what_is_missing_is_said(tmp_path):
+def test_missing_seeds_are_counted(tmp_path):
     kept, broken = {"return": [1.0, 5.0], "cost": [3.0, 4.0]}, {"return": [1.0, 9.0], "cost": [30.0, 40.0]}
     runs = [
         written_run(tmp_path, "a", kept, iterations=4),
@@ -106,9 +106,9 @@ def test_what_is_missing_is_said(tmp_path):
     ]
     measured, statistics = tabulate(runs)
     assert len(measured) == 4
-    (main, better) = readable(statistics)
+    (main, better) = text_tables(statistics)
     first, alone = (dict(zip(main.header, row, strict=True)) for row in main.rows)
-    assert first["runs"] == "2, 1 unfinished", "the third has no iteration to speak of"
+    assert first["runs"] == "2, 1 unfinished", "the third run has no iteration"
     assert first["return"] == "7.00 [5.00, 9.00]"
     assert first["feasible return"] == "3.00 (1 of 2)"
     assert alone["return"] == "5.00", "one seed has no interval"
@@ -116,8 +116,8 @@ def test_what_is_missing_is_said(tmp_path):
     assert better.rows == []
 
 
-def test_no_scale_where_nobody_learns(tmp_path):
-    """Two tasks; on neither does anyone come above the untrained return."""
+def test_no_normalised_return_without_improvement(tmp_path):
+    """Two tasks, on neither of which a label improves on the untrained return."""
     fallen = {"return": [1.0, 0.5], "cost": [3.0, 4.0]}
     runs = [written_run(tmp_path, f"{task}{seed}", fallen, env=task, seed=seed) for task in TASKS for seed in range(2)]
     row = row_of(tabulate(runs)[1], ALL_TASKS, "cpo")

@@ -1,4 +1,4 @@
-"""Worlds to check on: random CMDPs, a cliff, a corridor with a hazard, and two hazards side by side."""
+"""Example CMDPs: random ones, a cliff, a corridor with a hazard, and two hazards of equal cost."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _MOVES = ((-1, 0), (0, 1), (1, 0), (0, -1))  # up, right, down, left
 
 
 def random_cmdp(states: int, actions: int, sparsity: float, seed: int, gamma: float = 0.9) -> TabularCMDP:
-    """Transitions with about a share `sparsity` of impossible successors, and as many costless states.
+    """A random CMDP; a share of about `sparsity` of the successors is impossible, and of the states has no cost.
 
-    One state is always costly and one successor of each pair always possible.
+    At least one state has a cost, and each pair has at least one successor.
     """
     if states < 2 or actions < 2:
         raise UsageError(f"states, actions: ({states}, {actions}) is too few; there must be at least 2 of each.")
@@ -30,8 +30,8 @@ def random_cmdp(states: int, actions: int, sparsity: float, seed: int, gamma: fl
         raise UsageError(f"sparsity: {sparsity!r} is not allowed; it must be at least 0 and below 1.")
     rng = np.random.default_rng(seed)
     possible = rng.random((states, actions, states)) >= sparsity
-    one = rng.integers(states, size=(states, actions))
-    np.put_along_axis(possible, one[..., None], True, axis=-1)
+    successor = rng.integers(states, size=(states, actions))
+    np.put_along_axis(possible, successor[..., None], True, axis=-1)
     weights = rng.exponential(size=possible.shape) * possible
     costly = rng.random(states) >= sparsity
     costly[rng.integers(states)] = True
@@ -45,10 +45,10 @@ def random_cmdp(states: int, actions: int, sparsity: float, seed: int, gamma: fl
     )
 
 
-def grid_world(drawing: str, slip: float, gamma: float) -> TabularCMDP:
-    """A world from its drawing: S start, G goal (reward 1, then back to the start), H hazard (cost 1),
-    C cliff (cost 1, then back to the start). With probability `slip` the move goes in a random direction."""
-    rows = drawing.split()
+def gridworld(layout: str, slip: float, gamma: float) -> TabularCMDP:
+    """A gridworld from its layout: S start, G goal (reward 1, then back to the start), H hazard (cost 1),
+    C cliff (cost 1, then back to the start). With probability `slip` the move is in a random direction."""
+    rows = layout.split()
     cells = [(y, x) for y, row in enumerate(rows) for x in range(len(row))]
     index = {cell: s for s, cell in enumerate(cells)}
     kind = np.array([rows[y][x] for y, x in cells])
@@ -71,20 +71,20 @@ def grid_world(drawing: str, slip: float, gamma: float) -> TabularCMDP:
 
 
 def cliff(gamma: float = 0.9) -> TabularCMDP:
-    """The short way to the goal runs along an edge from which one slips."""
-    return grid_world(CLIFF, slip=0.2, gamma=gamma)
+    """The short path to the goal runs along a cliff, with a risk of slipping into it."""
+    return gridworld(CLIFF, slip=0.2, gamma=gamma)
 
 
 def corridor(gamma: float = 0.9) -> TabularCMDP:
-    """Straight on through the hazard, or around it on the other lane."""
-    return grid_world(CORRIDOR, slip=0.1, gamma=gamma)
+    """The short path leads through the hazard, a longer one around it."""
+    return gridworld(CORRIDOR, slip=0.1, gamma=gamma)
 
 
 def two_hazards(gamma: float = 0.9) -> TabularCMDP:
-    """From the start, each action leads to its own hazard for good. Both cost 1 a step, the first pays.
+    """Each action leads to an absorbing hazard of its own. Both cost 1 per step; the first has a reward.
 
-    No action is safer than another (A_C = 0 everywhere), yet a memory that met one hazard more often than the
-    other gives them different intrinsic costs: the counterexample to Theorem 2 as printed.
+    No action is safer than another (A_C = 0 everywhere), but a memory with more states of one hazard gives them
+    different intrinsic costs: the counterexample to Theorem 2 as printed.
     """
     transitions = np.zeros((3, 2, 3))
     transitions[0, 0, 1] = transitions[0, 1, 2] = transitions[1, :, 1] = transitions[2, :, 2] = 1.0
@@ -93,4 +93,4 @@ def two_hazards(gamma: float = 0.9) -> TabularCMDP:
     return TabularCMDP(transitions, reward, cost, np.array([1.0, 0.0, 0.0]), gamma, np.array([[0.0], [-3.0], [3.0]]))
 
 
-NAMED = {"cliff": cliff, "corridor": corridor, "two-hazards": two_hazards}
+EXAMPLES = {"cliff": cliff, "corridor": corridor, "two-hazards": two_hazards}

@@ -13,7 +13,7 @@ import numpy as np
 from scipy.optimize import minimize_scalar
 
 from flashbulb.theory.actual_step import closed_form_step
-from flashbulb.theory.cases import Check, judge
+from flashbulb.theory.cases import StatementCheck, check_slacks
 
 SINGLE = 1e-4  # relative; training's solution is in single precision
 
@@ -27,9 +27,9 @@ class Programme(NamedTuple):
 
 
 def draw_programmes(count: int, seed: int) -> Iterator[Programme]:
-    """Feasible ones, from inside and from outside the limit; feasible even in the smaller ball of the printed dual.
+    """Feasible programmes from inside and outside the limit; feasible also in the smaller ball of the printed dual.
 
-    Gradients at less than ten degrees are drawn again: their difference is lost in single precision.
+    Gradients at an angle below ten degrees are drawn again: their difference is lost in single precision.
     """
     drawn = 0
     rng = np.random.default_rng(seed)
@@ -48,7 +48,7 @@ def furthest_point(p: Programme) -> np.ndarray:
     root = np.linalg.cholesky(p.hessian)
     g, b = np.linalg.solve(root, p.g), np.linalg.solve(root, p.b)
     y = np.sqrt(2 * p.region) * g / np.linalg.norm(g)
-    if p.c + b @ y > 0:  # the ball's own optimum is cut off: the best point lies where plane and sphere meet
+    if p.c + b @ y > 0:  # the optimum of the ball is infeasible: the best point is where plane and sphere meet
         foot = -p.c * b / (b @ b)
         along = g - (g @ b) / (b @ b) * b
         y = foot + np.sqrt(2 * p.region - foot @ foot) * along / np.linalg.norm(along)
@@ -56,7 +56,7 @@ def furthest_point(p: Programme) -> np.ndarray:
 
 
 def shortfall(p: Programme, x: np.ndarray) -> float:
-    """The worst of: room to the limit, room in the trust region, gain compared with the best (all relative)."""
+    """The smallest of: distance to the limit, to the trust region, and gain minus the best gain (all relative)."""
     best = p.g @ furthest_point(p)
     size = np.sqrt(2 * p.region * (p.b @ np.linalg.solve(p.hessian, p.b)))
     room = -(p.c + p.b @ x) / size
@@ -79,30 +79,32 @@ def _by_multipliers(p: Programme, u_sign: float, ball: float) -> np.ndarray:
     return (h_g - max(0.0, (lam * p.c + u) / v) * h_b) / lam
 
 
-def _judge(statement: str, solver: Callable[[Programme], np.ndarray], count: int, seed: int, expected: bool) -> Check:
+def _check_solver(
+    statement: str, solver: Callable[[Programme], np.ndarray], count: int, seed: int, expected: bool
+) -> StatementCheck:
     slacks = [shortfall(p, solver(p)) for p in draw_programmes(count, seed)]
-    return judge("App. A.1", statement, slacks, expected, SINGLE)
+    return check_slacks("App. A.1", statement, slacks, expected, SINGLE)
 
 
-def dual_printed(count: int, seed: int) -> Check:
+def dual_printed(count: int, seed: int) -> StatementCheck:
     statement = "as printed: nu = (lambda c - u)_+/v, dual with phi: solves the step"
-    return _judge(statement, lambda p: _by_multipliers(p, -1.0, p.region), count, seed, False)
+    return _check_solver(statement, lambda p: _by_multipliers(p, -1.0, p.region), count, seed, False)
 
 
-def dual_half_mended(count: int, seed: int) -> Check:
-    """Feasible, but it stops at half the trust region: phi where the problem as posed has 2 phi."""
+def dual_sign_corrected(count: int, seed: int) -> StatementCheck:
+    """Feasible, but it stops at half the trust region: phi in place of 2 phi."""
     statement = "nu = (lambda c + u)_+/v, dual with phi: solves the step"
-    return _judge(statement, lambda p: _by_multipliers(p, 1.0, p.region), count, seed, False)
+    return _check_solver(statement, lambda p: _by_multipliers(p, 1.0, p.region), count, seed, False)
 
 
-def dual_mended(count: int, seed: int) -> Check:
+def dual_corrected(count: int, seed: int) -> StatementCheck:
     statement = "corrected: nu = (lambda c + u)_+/v, dual with 2 phi: solves the step"
-    return _judge(statement, lambda p: _by_multipliers(p, 1.0, 2 * p.region), count, seed, True)
+    return _check_solver(statement, lambda p: _by_multipliers(p, 1.0, 2 * p.region), count, seed, True)
 
 
-def dual_of_training(count: int, seed: int) -> Check:
+def dual_of_training(count: int, seed: int) -> StatementCheck:
     def solve(p: Programme) -> np.ndarray:
         h_g, h_b = np.linalg.solve(p.hessian, p.g), np.linalg.solve(p.hessian, p.b)
         return closed_form_step(h_g, h_b, p.g, p.b, p.c, p.region)
 
-    return _judge("training's solve_dual and primal_step solve the step", solve, count, seed, True)
+    return _check_solver("training's solve_dual and primal_step solve the step", solve, count, seed, True)

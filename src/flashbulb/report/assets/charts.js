@@ -1,6 +1,6 @@
-// A chart of curves: a line and a band per algorithm, the limit dashed, and what a cursor reads.
+// Charts of learning curves, with a line and an interval per algorithm, and of the shares of CPO's cases.
 
-/** Which algorithms are shown; charts ask to be told when that changes. */
+/** Which labels are hidden, and the charts to redraw when that changes. */
 const shown = { hidden: new Set(), listeners: [] };
 
 const nearest = (series, step) => {
@@ -29,7 +29,7 @@ const drawn = (series, area, cursor) => {
   const k = nearest(series, cursor ?? Infinity);
   const group = svg("g", {},
     series.low && svg("path", { class: "band", d: bandPath(series, area) }),
-    svg("path", { class: isSecondRound(series.label) ? "line dashed" : "line", d: linePath(series, area) }),
+    svg("path", { class: repeatsColour(series.label) ? "line dashed" : "line", d: linePath(series, area) }),
     (cursor != null || series.steps.length === 1) &&
       svg("circle", { class: "dot", r: 4.5, cx: area.x(series.steps[k]), cy: area.y(series.value[k]) }));
   group.style.setProperty("--series", `var(${colourOf(series.label)})`);
@@ -72,7 +72,7 @@ const lineChart = (chart, limits) => {
       ]));
     if (cursor != null && visible().length) {
       const x = Math.min(area.right, Math.max(area.left, area.x(cursor)));
-      plot.append(svg("line", { class: "cross", x1: x, x2: x, y1: area.top, y2: area.bottom }));
+      plot.append(svg("line", { class: "cursor", x1: x, x2: x, y1: area.top, y2: area.bottom }));
     }
     readout.replaceChildren(...(visible().length ? readOut(visible(), cursor) : []));
     plot.setAttribute("aria-label", `${chart.title} over steps; at the end ` +
@@ -83,4 +83,51 @@ const lineChart = (chart, limits) => {
   shown.listeners.push(draw);
   const caption = el("figcaption", {}, chart.title, chart.note && el("span", {}, chart.note));
   return el("figure", { class: "chart", "data-column": chart.column }, caption, plot, readout);
+};
+
+/** A chart of the shares of the cases of CPO's step, stacked, over steps. */
+const shareChart = (cases) => {
+  const plot = svg("svg", { class: "plot", role: "img", tabindex: "0" });
+  const readout = el("p", { class: "readout", "aria-live": "polite" });
+  const bins = cases.shares.length;
+  const middles = cases.shares.map((_, k) => (cases.edges[k] + cases.edges[k + 1]) / 2);
+  let [area, cursor] = [null, null];
+  const binAt = (step) => Math.min(bins - 1, Math.max(0, cases.edges.findIndex((edge) => edge > step) - 1));
+  const bar = (shares, k) => {
+    let below = 0;
+    return shares.map((share, which) => {
+      if (!share) return null;
+      const [low, high] = [below, (below += share)];
+      const [left, right] = [area.x(cases.edges[k]), area.x(cases.edges[k + 1])];
+      const rect = svg("rect", { class: "bin", x: left, width: Math.max(0.5, right - left - 0.75), y: area.y(high),
+        height: area.y(low) - area.y(high), opacity: cursor == null || binAt(cursor) === k ? 1 : 0.45 });
+      rect.style.setProperty("--series", `var(--case-${which})`);
+      return rect;
+    });
+  };
+  const draw = () => {
+    if (!plot.clientWidth) return;
+    area = plotArea(plot.clientWidth, plot.clientHeight, [0, cases.edges.at(-1)], [0, 1]);
+    plot.setAttribute("viewBox", `0 0 ${area.width} ${area.height}`);
+    plot.replaceChildren(...axes(area, (value) => `${Math.round(100 * value)} %`),
+      ...cases.shares.flatMap(bar).filter(Boolean));
+    const k = cursor == null ? null : binAt(cursor);
+    const means = cases.names.map((_, which) => {
+      const known = cases.shares.map((shares) => shares[which]).filter((share) => share != null);
+      return known.reduce((sum, share) => sum + share, 0) / known.length;
+    });
+    const values = k == null ? means : cases.shares[k];
+    const when = k == null ? "all bins" : `${steps(cases.edges[k])} to ${steps(cases.edges[k + 1])} steps`;
+    readout.replaceChildren(el("span", { class: "muted" }, when), ...cases.names.map((name, which) =>
+      el("span", {}, swatch(`--case-${which}`), name,
+        el("b", {}, values[which] == null ? missing : `${Math.round(100 * values[which])} %`))));
+    plot.setAttribute("aria-label", `Cases of CPO's step of ${cases.label}: ` +
+      cases.names.map((name, which) => `${name} ${Math.round(100 * means[which])} %`).join(", "));
+  };
+  followCursor(plot, () => area, () => middles, (step) => { cursor = step; draw(); });
+  whenResized(plot, draw);
+  const figure = el("figure", { class: "chart", "data-column": "cpo_case" },
+    el("figcaption", {}, cases.label), plot, readout);
+  shown.listeners.push(() => { figure.hidden = shown.hidden.has(cases.label); draw(); });
+  return figure;
 };

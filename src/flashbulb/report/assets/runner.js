@@ -1,14 +1,14 @@
-// A runner from the side at one frame, the camera running along; red while it is too fast.
+// A velocity task from the side at one frame, the camera following the robot; red above the speed limit.
 
-const openTrack = (film) => ({
-  ...film,
-  speed: unpack(film.speed),
-  along: unpack(film.along),
-  limbs: unpack(film.limbs),
-  count: film.limbs.shape[1],
+const openRunner = (recording) => ({
+  ...recording,
+  speed: decode(recording.speed),
+  along: decode(recording.along),
+  limbs: decode(recording.limbs),
+  count: recording.limbs.shape[1],
 });
 
-const drawGround = (context, film, at, view, colour, pixel) => {
+const drawGround = (context, recording, at, view, colour, pixel) => {
   const { left, right, bottom, top } = view;
   context.strokeStyle = colour("floor-line");
   context.fillStyle = colour("muted");
@@ -18,7 +18,7 @@ const drawGround = (context, film, at, view, colour, pixel) => {
     context.moveTo(metre - at, bottom); context.lineTo(metre - at, top);
   }
   context.stroke();
-  if (!film.ground) return;
+  if (!recording.ground) return;
   context.strokeStyle = colour("muted");
   context.lineWidth = 2 * pixel;
   context.beginPath(); context.moveTo(left, 0); context.lineTo(right, 0); context.stroke();
@@ -33,33 +33,33 @@ const drawMetres = (context, at, width, scale, height, colour) => {
   }
 };
 
-const drawTrack = (canvas, film, frame) => {
+const drawRunner = (canvas, recording, frame) => {
   const { context, width, height } = sharpen(canvas);
   const colour = theme();
   context.fillStyle = colour("floor");
   context.fillRect(0, 0, width, height);
-  const shot = Math.min(Math.floor(frame / film.every), film.along.length - 1);
-  const at = film.along[shot];
-  const tall = film.tall;  // metres in view
+  const index = Math.min(Math.floor(frame / recording.every), recording.along.length - 1);
+  const at = recording.along[index];
+  const tall = recording.tall;  // metres in view
   const scale = height / tall;
   const pixel = 1 / scale;
-  const ground = film.ground ? 0.4 : tall / 2;  // metres of it above the lower edge
+  const ground = recording.ground ? 0.4 : tall / 2;  // metres between the lower edge and the ground
   context.save();
   context.transform(scale, 0, 0, -scale, width / 2, height - ground * scale);
   const view = { left: -width / 2 / scale, right: width / 2 / scale, bottom: -ground, top: tall - ground };
-  drawGround(context, film, at, view, colour, pixel);
-  const fast = film.speed[frame] > film.speed_limit;
-  context.strokeStyle = fast ? colour("cost") : colour("series-0");
+  drawGround(context, recording, at, view, colour, pixel);
+  const fast = recording.speed[frame] > recording.speed_limit;
+  context.strokeStyle = fast ? colour("cost") : colour("runner");
   context.lineCap = "round";
-  for (let k = 0; k < film.count; k += 1) {
-    const [x1, y1, x2, y2] = film.limbs.subarray(4 * (shot * film.count + k), 4 * (shot * film.count + k) + 4);
-    context.lineWidth = 2 * film.radii[k];
+  for (let k = 0; k < recording.count; k += 1) {
+    const [x1, y1, x2, y2] = recording.limbs.subarray(4 * (index * recording.count + k), 4 * (index * recording.count + k) + 4);
+    context.lineWidth = 2 * recording.radii[k];
     context.beginPath(); context.moveTo(x1, y1); context.lineTo(x2 + 1e-6, y2); context.stroke();
   }
   context.restore();
   drawMetres(context, at, width, scale, height, colour);
 };
 
-const trackKey = () => [
-  ["within the limit", "--series-0", "round"], ["faster than the limit: a cost", "--cost", "round"],
+const runnerLegend = () => [
+  ["within the limit", "--runner", "round"], ["above the limit (cost)", "--cost", "round"],
 ];
