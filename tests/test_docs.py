@@ -18,31 +18,8 @@ OUTSIDE = (
 )
 
 # What fails today, to be emptied: files whose references are outdated.
-KNOWN_OUTSIDE: set[str] = {
-    "src/flashbulb/analysis/critic_bias.py",
-    "src/flashbulb/analysis/run_measures.py",
-    "src/flashbulb/envs/navigation/circle.py",
-    "src/flashbulb/envs/navigation/goal.py",
-    "src/flashbulb/envs/navigation/layout.py",
-    "src/flashbulb/envs/navigation/model.py",
-    "src/flashbulb/envs/navigation/motion.py",
-    "src/flashbulb/envs/navigation/point_dynamics.py",
-    "src/flashbulb/envs/navigation/robots.py",
-    "src/flashbulb/envs/navigation/tasks.py",
-    "src/flashbulb/memory/intrinsic_cost.py",
-    "src/flashbulb/theory/update.py",
-    "tests/test_traps.py",
-}
-KNOWN_PATHS: set[str] = {
-    "docs/cluster.md",
-    "docs/parity.md",
-    "docs/report.md",
-    "src/flashbulb/analysis/statistics.py",
-    "src/flashbulb/envs/budget_wrapper.py",
-    "src/flashbulb/jax_setup.py",
-    "tests/test_traps.py",
-    "benchmarks/breakdown.py",
-}
+KNOWN_OUTSIDE: set[str] = {"src/flashbulb/memory/intrinsic_cost.py"}
+KNOWN_PATHS: set[str] = {"src/flashbulb/jax_setup.py"}
 SMALL = ["--steps", "400", "--num-envs", "2", "--steps-per-iteration", "200", "--critic.passes", "1"]
 SMALL += ["--policy.hidden", "4", "--critic.hidden", "4"]
 OWN_ENVIRONMENT = """

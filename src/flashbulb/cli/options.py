@@ -68,10 +68,10 @@ def parse_train(arguments: list[str]) -> Config | None:
         env = "TASK"
     else:
         raise UsageError(f"env: missing; say `flashbulb train {name} TASK`.")
-    return validate(parse(Config, rest, f"flashbulb train {name} {env}", configure(name, env)))
+    return validate(parse_options(Config, rest, f"flashbulb train {name} {env}", configure(name, env)))
 
 
-def parse(kind: type[Options], arguments: list[str], program: str, default: Any = None) -> Options:
+def parse_options(kind: type[Options], arguments: list[str], program: str, default: Any = None) -> Options:
     """Parse arguments into a dataclass and check its bounds; tyro's error box becomes one sentence."""
     message = io.StringIO()
     try:

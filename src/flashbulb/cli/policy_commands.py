@@ -10,7 +10,7 @@ from typing import Annotated, Any, Literal
 from annotated_types import Ge
 from tyro.conf import Positional, arg
 
-from flashbulb.cli.options import parse
+from flashbulb.cli.options import parse_options
 from flashbulb.config import PositiveInt
 from flashbulb.errors import UsageError
 
@@ -43,7 +43,7 @@ class EvaluateOptions:
 
 def evaluate_command(arguments: list[str]) -> int:
     """`flashbulb evaluate RUN`: return and cost on fresh seeds, and a video."""
-    options = parse(EvaluateOptions, arguments, "flashbulb evaluate")
+    options = parse_options(EvaluateOptions, arguments, "flashbulb evaluate")
     from flashbulb.analysis.evaluation import evaluate
     from flashbulb.analysis.trained_policy import load_policy
 
@@ -117,7 +117,7 @@ class BiasOptions:
 
 def bias_command(arguments: list[str]) -> int:
     """`flashbulb bias RUN`: bias of the cost critic."""
-    options = parse(BiasOptions, arguments, "flashbulb bias")
+    options = parse_options(BiasOptions, arguments, "flashbulb bias")
     from flashbulb.analysis.critic_bias import FrozenAgent, bias_num_envs, measure_bias
     from flashbulb.analysis.evaluation import evaluation_env
     from flashbulb.analysis.trained_policy import load_policy
@@ -194,7 +194,7 @@ class ExportOptions:
 
 def export_command(arguments: list[str]) -> int:
     """`flashbulb export RUN --to onnx`: the policy for use without Flashbulb."""
-    options = parse(ExportOptions, arguments, "flashbulb export")
+    options = parse_options(ExportOptions, arguments, "flashbulb export")
     from flashbulb.analysis.onnx_export import export_onnx
     from flashbulb.analysis.trained_policy import load_policy, run_directory
 

@@ -10,7 +10,7 @@ from typing import Annotated
 from annotated_types import Interval
 from tyro.conf import Positional, arg
 
-from flashbulb.cli.options import parse, wide_console
+from flashbulb.cli.options import parse_options, wide_console
 from flashbulb.errors import UsageError
 from flashbulb.validation import refusal
 
@@ -25,7 +25,7 @@ class RunsOptions:
 
 def runs_command(arguments: list[str]) -> int:
     """`flashbulb runs`: one line per run."""
-    options = parse(RunsOptions, arguments, "flashbulb runs")
+    options = parse_options(RunsOptions, arguments, "flashbulb runs")
     from rich.table import Table
 
     from flashbulb.storage.run_list import list_runs
@@ -71,7 +71,7 @@ class PlotOptions:
 
 def plot_command(arguments: list[str]) -> int:
     """`flashbulb plot RUN...`: learning curves."""
-    options = parse(PlotOptions, arguments, "flashbulb plot")
+    options = parse_options(PlotOptions, arguments, "flashbulb plot")
     if not options.runs:
         raise UsageError("runs: none named; say `flashbulb plot RUN...`.")
     from flashbulb.plots.learning_curves import draw_comparison
@@ -95,7 +95,7 @@ class MemoryOptions:
 
 def memory_command(arguments: list[str]) -> int:
     """`flashbulb memory RUN`: map of the intrinsic cost."""
-    options = parse(MemoryOptions, arguments, "flashbulb memory")
+    options = parse_options(MemoryOptions, arguments, "flashbulb memory")
     from flashbulb.analysis.memory_snapshots import load_memory_snapshots
     from flashbulb.plots.memory_map import draw_memory_maps, spread_snapshots
     from flashbulb.storage.run_directory import load_config
@@ -129,7 +129,7 @@ class ReportOptions:
 
 def report_command(arguments: list[str]) -> int:
     """`flashbulb report STUDY_OR_RUNS...`: one page about runs."""
-    options = parse(ReportOptions, arguments, "flashbulb report")
+    options = parse_options(ReportOptions, arguments, "flashbulb report")
     if not options.runs:
         raise UsageError("runs: none named; say `flashbulb report STUDY_OR_RUNS...`.")
     _check_output(options.output, (".html", ".htm"), "a .html file")

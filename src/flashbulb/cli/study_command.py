@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 from tyro.conf import Positional
 
-from flashbulb.cli.options import parse, wide_console
+from flashbulb.cli.options import parse_options, wide_console
 from flashbulb.config import NonNegativeInt, PositiveInt
 from flashbulb.errors import UsageError
 
@@ -55,7 +55,7 @@ class StudyOptions:
 
 def study_command(arguments: list[str]) -> int:
     """`flashbulb study NAME`: run a study, or show its status."""
-    options = parse(StudyOptions, arguments, "flashbulb study")
+    options = parse_options(StudyOptions, arguments, "flashbulb study")
     _validate(options)
     if options.name is None:
         return _list()

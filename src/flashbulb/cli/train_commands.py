@@ -8,7 +8,7 @@ from typing import Annotated
 
 from tyro.conf import Positional
 
-from flashbulb.cli.options import parse, parse_train
+from flashbulb.cli.options import parse_options, parse_train
 from flashbulb.config import PositiveInt
 from flashbulb.errors import UsageError
 
@@ -42,7 +42,7 @@ class ResumeOptions:
 
 def resume_command(arguments: list[str]) -> int:
     """`flashbulb resume RUN`: continue an interrupted run."""
-    options = parse(ResumeOptions, arguments, "flashbulb resume")
+    options = parse_options(ResumeOptions, arguments, "flashbulb resume")
     from flashbulb.training.loop import resume
 
     resume(options.run, threads=options.threads)
@@ -61,7 +61,7 @@ class CheckOptions:
 
 def check_command(arguments: list[str]) -> int:
     """`flashbulb check module:function`: report whether an environment is ready to train."""
-    options = parse(CheckOptions, arguments, "flashbulb check")
+    options = parse_options(CheckOptions, arguments, "flashbulb check")
     from flashbulb.envs.env_checker import check
     from flashbulb.envs.registry import single
 
