@@ -11,8 +11,8 @@ from flashbulb.algorithms.critics import Critics
 from flashbulb.algorithms.networks import Layer
 from flashbulb.algorithms.policy import Gaussian, GaussianParams
 from flashbulb.algorithms.registry import configure
-from flashbulb.analysis.critic_bias import Agent, measure_bias, risky, summarise
-from flashbulb.analysis.evaluation import CONFIDENCE
+from flashbulb.analysis.critic_bias import FrozenAgent, measure_bias, risky, state_bias
+from flashbulb.analysis.statistics import CONFIDENCE
 from flashbulb.cli.main import run as command
 from flashbulb.envs import make
 from flashbulb.errors import UsageError
@@ -33,7 +33,7 @@ def agent(value_of_place, mean=MEAN):
     tables = np.stack([np.full(PLACES, 7.0), value_of_place])[:, :, None].astype(np.float32)
     critics = Critics([Layer(tables, np.zeros((2, 1), np.float32))], ())
     identity = Normaliser.empty(PLACES).frozen()
-    return Agent(Gaussian(env.single_action_space), params, critics, identity, GAMMA)
+    return FrozenAgent(Gaussian(env.single_action_space), params, critics, identity, GAMMA)
 
 
 def test_the_linear_system_is_what_a_long_simulation_pays():
@@ -91,7 +91,7 @@ def test_an_environment_without_clock_or_generator_of_ours():
     try:
         params = GaussianParams([Layer(np.zeros((3, 2), np.float32), np.zeros(2, np.float32))], np.zeros(2))
         critics = Critics([Layer(np.zeros((2, 3, 1), np.float32), np.full((2, 1), 3.0, np.float32))], ())
-        walker = Agent(Gaussian(env.single_action_space), params, critics, Normaliser.empty(3).frozen(), 0.8)
+        walker = FrozenAgent(Gaussian(env.single_action_space), params, critics, Normaliser.empty(3).frozen(), 0.8)
         found = measure_bias(walker, env, 0, 0, states=6, rollouts=2)
     finally:
         env.close()
@@ -116,13 +116,13 @@ def test_risky_looks_ten_steps_ahead_within_the_episode():
 def test_intervals_cover_the_truth_as_often_as_they_claim():
     rng, covered = np.random.default_rng(4), 0
     for _ in range(400):
-        low, high = summarise(2.0 + rng.standard_normal(12), np.zeros(12)).bias[1:]
+        low, high = state_bias(2.0 + rng.standard_normal(12), np.zeros(12)).bias[1:]
         covered += low < 2.0 < high
     assert covered / 400 == pytest.approx(CONFIDENCE, abs=0.035)
 
 
 def test_where_nothing_is_risky_there_is_no_number():
-    group = summarise(np.zeros(0), np.zeros(0))
+    group = state_bias(np.zeros(0), np.zeros(0))
     assert group.states == 0
     assert np.isnan(group.bias.mean)
 
@@ -148,12 +148,12 @@ def test_a_run_that_measures_goes_the_same_way_and_agrees_with_the_command(tmp_p
     assert set(rows[2]) - set(rows[0]) == set(COLUMNS)
     for name, column in rows[0].items():
         np.testing.assert_array_equal(column, rows[2][name], err_msg=name)
-    assert np.isfinite(rows[2]["critic_bias"]).tolist() == [False, False, True]
+    assert np.isfinite(rows[2]["critic_bias_rollout"]).tolist() == [False, False, True]
 
     assert command(["bias", str(tmp_path / "every2"), "--checkpoint", "2", "--states", "6", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
     assert found["all"]["states"] == found["risky"]["states"] == 3
-    assert found["all"]["mean"] == pytest.approx(rows[2]["critic_bias"][2])
+    assert found["all"]["mean"] == pytest.approx(rows[2]["critic_bias_rollout"][2])
     assert found["risky"]["truth"] == pytest.approx(rows[2]["true_cost_value_risky"][2])
     assert command(["bias", str(tmp_path / "every2"), "--states", "4", "--rollouts", "2"]) == 0
     assert "risky (cost within 10 steps)" in capsys.readouterr().out

@@ -6,23 +6,31 @@ import numpy as np
 import pytest
 
 import flashbulb
-from flashbulb.analysis import evaluation as evaluation
-from flashbulb.analysis.evaluation import Estimate, estimate, evaluate, evaluation_env, evaluation_seed, play, summarise
+from flashbulb.analysis import evaluation, statistics
+from flashbulb.analysis.evaluation import (
+    EpisodeResults,
+    episode_statistics,
+    evaluate,
+    evaluation_env,
+    evaluation_seed,
+    run_episodes,
+)
+from flashbulb.analysis.statistics import MeanInterval, mean_interval
 from flashbulb.cli.main import run
 from flashbulb.errors import RunError, UsageError
-from tests.envs import gym_examples as foreign_worlds
+from tests.envs import gym_examples
 from tests.training.small_run import made_run
 
-WORLDS = "tests.envs.gym_examples"
+TASKS = "tests.envs.gym_examples"
 
 
 @pytest.fixture(scope="module")
 def six(tmp_path_factory):
-    return made_run(tmp_path_factory.mktemp("runs"), "six", "cpo", f"{WORLDS}:make_six", cost_limit=2.0)
+    return made_run(tmp_path_factory.mktemp("runs"), "six", "cpo", f"{TASKS}:make_six", cost_limit=2.0)
 
 
 class Unequal:
-    """Member i's episodes last i + 1 steps: whoever takes those that finish first sees mostly short ones."""
+    """Episodes of environment i last i + 1 steps: the first to finish are mostly short ones."""
 
     env_id, max_episode_steps = "Unequal", 3
 
@@ -43,7 +51,7 @@ class Unequal:
 
 def test_exactly_the_episodes_asked_for_and_no_bias_to_short_ones(six):
     policy = flashbulb.load_policy(six)
-    episodes = play(Unequal(3), policy, 7, deterministic=True)
+    episodes = run_episodes(Unequal(3), policy, 7, deterministic=True)
     assert sorted(episodes.lengths.tolist()) == [1, 1, 1, 2, 2, 3, 3]
     np.testing.assert_array_equal(episodes.returns, episodes.lengths)
     np.testing.assert_array_equal(episodes.costs, 2 * episodes.lengths)
@@ -52,14 +60,14 @@ def test_exactly_the_episodes_asked_for_and_no_bias_to_short_ones(six):
 def test_the_episodes_are_those_of_the_environment_by_hand(six):
     policy = flashbulb.load_policy(six)
     env = evaluation_env(policy, 2)
-    episodes = play(env, policy, 4, deterministic=True)
+    episodes = run_episodes(env, policy, 4, deterministic=True)
     from flashbulb.envs.gym_adapter import episode_seed
 
     expected = []
-    for member in range(2):
+    for env_index in range(2):
         for episode in range(2):
-            alone = foreign_worlds.make_six()
-            obs, _ = alone.reset(seed=episode_seed(2**31 + member, episode))
+            alone = gym_examples.make_six()
+            obs, _ = alone.reset(seed=episode_seed(2**31 + env_index, episode))
             total, spent, length, ended = 0.0, 0.0, 0, False
             while not ended:
                 obs, reward, cost, terminated, truncated, _ = alone.step(policy.predict(obs))
@@ -86,7 +94,7 @@ def test_the_normaliser_stays_frozen_and_results_repeat(six):
 
 
 def test_a_budget_algorithm_is_evaluated_with_its_last_budget(tmp_path):
-    policy = flashbulb.load_policy(made_run(tmp_path, "s", "simmer-pid", f"{WORLDS}:make_six", cost_limit=20.0))
+    policy = flashbulb.load_policy(made_run(tmp_path, "s", "simmer-pid", f"{TASKS}:make_six", cost_limit=20.0))
     env = evaluation_env(policy, 2)
     obs, _ = env.reset()
     np.testing.assert_allclose(obs[:, -1], 17.0 / 20.0)
@@ -94,28 +102,28 @@ def test_a_budget_algorithm_is_evaluated_with_its_last_budget(tmp_path):
 
 def test_intervals_cover_as_often_as_they_say(monkeypatch):
     """95 % intervals of 60 skewed values: over 300 tries between 91 and 98 in a hundred hold the mean."""
-    monkeypatch.setattr(evaluation, "RESAMPLES", 999)
+    monkeypatch.setattr(statistics, "RESAMPLES_OF_A_MEAN", 999)
     rng = np.random.default_rng(0)
     covered = 0
     for _ in range(300):
-        found = estimate(rng.gamma(2.0, 3.0, 60))
+        found = mean_interval(rng.gamma(2.0, 3.0, 60))
         covered += found.low <= 6.0 <= found.high
     assert 0.91 <= covered / 300 <= 0.98
 
 
 def test_intervals_of_little_or_equal_data():
-    assert estimate(np.array([3.0])) == Estimate(3.0, None, None)
-    assert estimate(np.full(9, 2.0)) == Estimate(2.0, 2.0, 2.0)
+    assert mean_interval(np.array([3.0])) == MeanInterval(3.0, None, None)
+    assert mean_interval(np.full(9, 2.0)) == MeanInterval(2.0, 2.0, 2.0)
 
 
 def test_share_over_the_limit_counts_strictly():
-    episodes = evaluation.Episodes(np.zeros(4), np.array([0.0, 25.0, 26.0, 30.0]), np.ones(4))
-    assert summarise(episodes, 25.0)["share_over_limit"].mean == 0.5
+    episodes = EpisodeResults(np.zeros(4), np.array([0.0, 25.0, 26.0, 30.0]), np.ones(4))
+    assert episode_statistics(episodes, 25.0)["share_over_limit"].mean == 0.5
 
 
 def test_endless_episodes_are_refused(tmp_path, monkeypatch):
-    monkeypatch.setattr(evaluation, "ENDLESS", 0.02)
-    policy = flashbulb.load_policy(made_run(tmp_path, "e", "cpo", f"{WORLDS}:broken_endless"))
+    monkeypatch.setattr(evaluation, "MAX_LENGTH_FACTOR", 0.02)
+    policy = flashbulb.load_policy(made_run(tmp_path, "e", "cpo", f"{TASKS}:broken_endless"))
     with pytest.raises(RunError, match="give it a time limit"):
         evaluate(policy, 2, ("deterministic",))
 

@@ -24,8 +24,8 @@ def test_measures_by_hand(tmp_path):
                 "return": [float(n) for n in range(20)],
                 "cost": cost,
                 "cost_rate": [0.5] * 10 + [0.25] * 10,
-                "cost_bias_unsafe": [-3.0] * 18 + [-1.0, -5.0],
-                "critic_bias": [NAN, -8.0] + [NAN] * 10 + [-4.0] + [NAN] * 6 + [-2.0],
+                "critic_bias_sampled_unsafe": [-3.0] * 18 + [-1.0, -5.0],
+                "critic_bias_rollout": [NAN, -8.0] + [NAN] * 10 + [-4.0] + [NAN] * 6 + [-2.0],
                 "true_cost_value": [NAN, 9.0] + [NAN] * 10 + [6.0] + [NAN] * 6 + [7.0],
                 "anticipation": [NAN] * 15 + [0.5, 0.6, 0.7, 0.8, 0.9],
                 "beta": [5.0 - 0.1 * n for n in range(20)],
@@ -48,9 +48,9 @@ def test_measures_by_hand(tmp_path):
     assert found["mean_excess_late"] == pytest.approx(4 * 4 / 10)
     assert found["cost_rate"] == 0.25
     assert found["cost_rate_late"] == pytest.approx((0.25 * 2000 - 0.5 * 1000) / 1000, abs=1e-12)
-    assert found["critic_bias"] == -3.0
+    assert found["critic_bias_rollout"] == -3.0
     assert found["true_cost_value"] == 6.5
-    assert np.isnan(found["critic_bias_risky"]), "not measured"
+    assert np.isnan(found["critic_bias_rollout_risky"]), "not measured"
     assert found["anticipation"] == pytest.approx(0.7)
     assert found["beta"] == pytest.approx(3.1)
     assert (found["memory_size"], found["intrinsic_return"]) == (20, 1.5)
@@ -60,7 +60,7 @@ def test_measures_by_hand(tmp_path):
 
 def test_an_iteration_without_a_cost_has_no_bias_at_unsafe_states(tmp_path):
     """A hundred steps each; one cost in the first iteration, none in the second, three in the third."""
-    rates = {"cost_rate": [1 / 100, 1 / 200, 4 / 300], "cost_bias_unsafe": [-2.0, 0.0, -4.0]}
+    rates = {"cost_rate": [1 / 100, 1 / 200, 4 / 300], "critic_bias_sampled_unsafe": [-2.0, 0.0, -4.0]}
     found = measures(written_run(tmp_path, "r", {"return": [1.0] * 3, "cost": [1.0] * 3, **rates}))
     assert found["bias_unsafe"] == -3.0
 

@@ -52,7 +52,7 @@ def test_a_row_of_statistics_by_hand(runs):
     assert row["violation_rate"] == pytest.approx(2 / 3)
     assert row["mean_excess"] == pytest.approx((1 + 0 + 6) / 3)
     assert row["seconds"] == 8
-    assert np.isnan(row["critic_bias"])
+    assert np.isnan(row["critic_bias_rollout"])
 
 
 def test_improvement_over_the_base(runs):

@@ -12,17 +12,17 @@ import flashbulb
 from flashbulb.cli.main import run
 from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import load_arrays
-from flashbulb.storage.policy_spaces import load_spaces, save_spaces
+from flashbulb.storage.run_directory import load_spaces, save_spaces
 from tests.training.small_run import made_run
 
-WORLDS = "tests.envs.gym_examples"
+EXAMPLES = "tests.envs.gym_examples"
 TASKS = {
     "box": ("cpo", "HazardField-v0"),
-    "uneven": ("mice-pid", f"{WORLDS}:make_walk"),
-    "discrete": ("cpo", f"{WORLDS}:make_buttons"),
-    "unbounded": ("ppo", f"{WORLDS}:broken_infinite_bounds"),
-    "crooked": ("cpo", f"{WORLDS}:make_crooked"),
-    "budget": ("simmer-pid", f"{WORLDS}:make_six"),
+    "uneven": ("mice-pid", f"{EXAMPLES}:make_walk"),
+    "discrete": ("cpo", f"{EXAMPLES}:make_buttons"),
+    "unbounded": ("ppo", f"{EXAMPLES}:broken_infinite_bounds"),
+    "crooked": ("cpo", f"{EXAMPLES}:make_crooked"),
+    "budget": ("simmer-pid", f"{EXAMPLES}:make_six"),
     "double": ("cpo", "SafetyHopperVelocity-v1"),
 }
 
@@ -45,7 +45,7 @@ def by_hand(path, obs):
     arrays = load_arrays(next((path / "checkpoints").glob("*.safetensors")))
     x = (obs - arrays["normaliser/mean"]) / np.sqrt(arrays["normaliser/variance"])
     x = np.clip(x, -10, 10)
-    inside = "learner/policy/mean" if "learner/policy/log_std" in arrays else "learner/policy"
+    inside = "policy/mean" if "policy/log_std" in arrays else "policy"
     for k in range(3):
         x = x @ arrays[f"{inside}/{k}/weight"].astype(np.float64) + arrays[f"{inside}/{k}/bias"]
         x = np.tanh(x) if k < 2 else x

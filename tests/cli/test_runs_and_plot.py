@@ -6,15 +6,14 @@ import types
 
 import numpy as np
 import pytest
-from scipy import stats
 
 from flashbulb.algorithms.registry import configure
 from flashbulb.cli.main import run
 from flashbulb.errors import UsageError
-from flashbulb.plots.learning_curves import band, gather
+from flashbulb.plots.learning_curves import gather_curves
+from flashbulb.storage.loggers import WandbLogger
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.storage.run_list import list_runs
-from flashbulb.storage.wandb_log import WeightsAndBiases
 from tests.training.small_run import made_run
 
 HOLD = """
@@ -85,18 +84,8 @@ def test_damage_in_one_run_is_named(tmp_path):
         list_runs(tmp_path)
 
 
-def test_a_band_is_students_interval():
-    values = np.random.default_rng(0).normal(size=(5, 3))
-    found = band(values)
-    for k in range(3):
-        low, high = stats.t.interval(0.95, 4, values[:, k].mean(), stats.sem(values[:, k]))
-        np.testing.assert_allclose([found.low[k], found.high[k]], [low, high])
-    single = band(values[:1])
-    np.testing.assert_array_equal(single.low, single.high)
-
-
 def test_seeds_are_grouped_and_brought_to_common_steps(runs):
-    tasks = gather([runs / name for name in ("cpo0", "cpo1", "cpo2", "mice", "other")])
+    tasks = gather_curves([runs / name for name in ("cpo0", "cpo1", "cpo2", "mice", "other")])
     assert set(tasks) == {"HazardField-v0", "tests.envs.gym_examples:make_six"}
     curves = tasks["HazardField-v0"]["cpo"]
     np.testing.assert_array_equal(curves.steps, [300, 600, 900, 1200])
@@ -106,7 +95,7 @@ def test_seeds_are_grouped_and_brought_to_common_steps(runs):
 
 def test_runs_of_other_lengths_meet_where_both_are(runs, tmp_path):
     short = made_run(tmp_path, "short", done=2, seed=5)
-    curves = gather([runs / "cpo0", short])["HazardField-v0"]["cpo"]
+    curves = gather_curves([runs / "cpo0", short])["HazardField-v0"]["cpo"]
     np.testing.assert_array_equal(curves.steps, [300, 600])
 
 
@@ -155,7 +144,7 @@ def test_weights_and_biases_get_the_names_of_the_csv(tmp_path, monkeypatch):
     fake = types.SimpleNamespace(init=lambda **settings: told.append(settings) or server_run)
     monkeypatch.setitem(sys.modules, "wandb", fake)
     config = configure("cpo", "HazardField-v0", wandb=True)
-    writer = WeightsAndBiases(tmp_path, config)
+    writer = WandbLogger(tmp_path, config)
     writer.write({"iteration": 0, "steps": 300, "cost": 2.0, "anticipation": float("nan")}, 300)
     writer.close()
     settings, row, end = told

@@ -6,7 +6,7 @@ from matplotlib.figure import Figure
 
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import COLOURS, Curves, choose_colours
-from flashbulb.plots.study_figures import coarsen, draw, short
+from flashbulb.plots.study_figures import coarsen, draw_study_figure, short_task
 from tests.studies.written_run import written_run
 
 NAN = float("nan")
@@ -23,11 +23,15 @@ def runs(tmp_path_factory):
             for seed in range(3):
                 bias = [NAN, NAN, -float(seed), NAN]
                 columns = {"return": [seed + n for n in range(4)], "cost": [30.0 - n - seed for n in range(4)]}
-                for name in ("critic_bias", "critic_bias_risky"):
+                for name in ("critic_bias_rollout", "critic_bias_rollout_risky"):
                     columns |= {name: bias, f"{name}_low": [b - 1 for b in bias], f"{name}_high": [b + 2 for b in bias]}
                 name = f"{algorithm}_{task}_{seed}"
                 found.append(written_run(parent, name, columns, algorithm, task, seconds=seed + 1.0, seed=seed))
     return found
+
+
+def draw(kind, runs, output, labels=None):
+    draw_study_figure(kind, runs, output, labels)
 
 
 @pytest.fixture
@@ -132,7 +136,7 @@ def test_long_curves_become_means_of_neighbours():
 
 
 def test_names_of_tasks_are_short():
-    assert [short(name) for name in (*TASKS, "my.worlds:SafetyMaze-v12")] == ["HazardField", "PointGoal1", "Maze"]
+    assert [short_task(name) for name in (*TASKS, "my.tasks:SafetyMaze-v12")] == ["HazardField", "PointGoal1", "Maze"]
 
 
 @pytest.mark.parametrize(

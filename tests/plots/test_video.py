@@ -6,6 +6,7 @@ import pytest
 from PIL import Image
 
 import flashbulb
+from flashbulb.analysis.intrinsic_map import scene_of
 from flashbulb.envs import make
 from flashbulb.envs.navigation import render
 from flashbulb.errors import UsageError
@@ -56,7 +57,7 @@ def test_from_above_without_gl(env, no_gl, tmp_path):
     assert frames(tmp_path / "a.gif") == 8  # the start and every 125th of 1000 steps, but for the last
 
 
-def test_a_algorithm_with_a_budget_is_filmed_as_well(no_gl, tmp_path):
+def test_an_algorithm_with_a_budget_is_filmed_as_well(no_gl, tmp_path):
     policy = flashbulb.load_policy(made_run(tmp_path, "r", "saute", "HazardField-v0"))
     assert video.save_video(policy, tmp_path / "a.gif", deterministic=False) == "top-down"
 
@@ -67,7 +68,7 @@ def test_a_velocity_task_without_gl_is_a_sentence(no_gl, tmp_path):
         video.save_video(policy, tmp_path / "a.gif", deterministic=True)
 
 
-def test_a_foreign_task_is_a_sentence(no_gl, tmp_path):
+def test_a_task_of_a_user_is_a_sentence(no_gl, tmp_path):
     policy = flashbulb.load_policy(made_run(tmp_path, "r", "cpo", "tests.envs.gym_examples:make_six"))
     with pytest.raises(UsageError, match="RecordVideo"):
         video.save_video(policy, tmp_path / "a.gif", deterministic=True)
@@ -88,7 +89,7 @@ def test_in_3d_where_there_is_gl(env, tmp_path, monkeypatch):
 def test_the_hazard_field_is_drawn_where_it_is():
     env = make("HazardField-v0", 1, seed=3)
     env.reset()
-    scene, state = video.scene_of(env, 1.0), env.get_state()
+    scene, state = scene_of(env, 1.0), env.get_state()
     np.testing.assert_array_equal(scene.agent, [*state["position"][0], state["heading"][0]])
     np.testing.assert_array_equal(scene.hazards[:, :2], state["hazards"][0])
     np.testing.assert_array_equal(scene.goal, state["goal"][0])

@@ -44,8 +44,8 @@ def metrics(seed, memory):
         "cost_rate": rng.uniform(0.01, 0.03, ITERATIONS),
         "beta": np.full(ITERATIONS, 5.0) * memory,
         "memory_size": rng.integers(5, 500, ITERATIONS) * memory,
-        "cost_bias_unsafe": unsafe,
-        "critic_bias": bias,
+        "critic_bias_sampled_unsafe": unsafe,
+        "critic_bias_rollout": bias,
         "cpo_case": rng.integers(0, 4, ITERATIONS).astype(float),
     }
 

@@ -8,10 +8,10 @@ import re
 import numpy as np
 import pytest
 
-from flashbulb.analysis.evaluation import evaluation_env, evaluation_seed, play
-from flashbulb.analysis.intrinsic_map import arena_env, fear, look_around, reminders
-from flashbulb.analysis.load_policy import load_policy
+from flashbulb.analysis.evaluation import evaluation_env, evaluation_seed, run_episodes
+from flashbulb.analysis.intrinsic_map import intrinsic_cost_map, map_env, observe_layout, remembered_positions
 from flashbulb.analysis.memory_snapshots import load_memory_snapshots
+from flashbulb.analysis.trained_policy import load_policy
 from flashbulb.cli.main import run
 from flashbulb.envs.hazard_field import HAZARD_RADIUS
 from flashbulb.errors import UsageError
@@ -74,14 +74,14 @@ def test_columns_that_an_algorithm_does_not_have_are_not_drawn(data):
     charts = task_of(data, "HazardField")["charts"]
     labels = {chart["column"]: [series["label"] for series in chart["series"]] for chart in charts}
     assert labels["beta"] == labels["memory_size"] == [f"mice {ATTACK}"]
-    assert "critic_bias_risky" not in labels, "no run measured it"
+    assert "critic_bias_rollout_risky" not in labels, "no run measured it"
     assert "beta" not in [chart["column"] for chart in task_of(data, "HalfCheetah")["charts"]]
 
 
 def test_iterations_without_a_value_are_left_out(data):
     charts = {chart["column"]: chart["series"][0] for chart in task_of(data, "HazardField")["charts"]}
-    assert charts["critic_bias"]["steps"] == [1200, 2400, 3600]
-    assert charts["cost_bias_unsafe"]["steps"] == [300 * (n + 1) for n in range(ITERATIONS) if n != 2]
+    assert charts["critic_bias_rollout"]["steps"] == [1200, 2400, 3600]
+    assert charts["critic_bias_sampled_unsafe"]["steps"] == [300 * (n + 1) for n in range(ITERATIONS) if n != 2]
 
 
 def test_seeds_of_different_lengths_are_aligned():
@@ -153,7 +153,7 @@ def test_episodes_are_the_evaluation_episodes(study):
     found = replay("cpo", report_runs(path), 2)
     policy = load_policy(path)
     env = evaluation_env(policy, 2)
-    truth = play(env, policy, 2, deterministic=False)
+    truth = run_episodes(env, policy, 2, deterministic=False)
     env.close()
     episodes = found["episodes"]
     assert [episode["length"] for episode in episodes] == truth.lengths.tolist()
@@ -207,9 +207,9 @@ def test_the_map_is_the_intrinsic_cost_of_the_memory(study, data):
     first = recording["maps"][0]
     (report_run,) = report_runs(path)
     (snapshot,) = load_memory_snapshots(path, report_run.config)
-    env = arena_env("HazardField-v0", evaluation_seed(0))
-    arena = look_around(env)
-    heat, places = fear(arena, snapshot, report_run.config.memory), reminders(arena, snapshot)
+    env = map_env("HazardField-v0", evaluation_seed(0))
+    arena = observe_layout(env)
+    heat, places = intrinsic_cost_map(arena, snapshot, report_run.config.memory), remembered_positions(arena, snapshot)
     env.close()
     assert first["frame"] == 0
     np.testing.assert_allclose(decoded(first["heat"]), heat, atol=first["heat"]["step"])

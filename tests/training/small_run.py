@@ -13,8 +13,7 @@ from flashbulb.envs.base import lidar_groups_of
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.storage.checkpoint import Checkpoints
 from flashbulb.storage.csv_log import CsvLog
-from flashbulb.storage.policy_spaces import save_spaces
-from flashbulb.storage.run_directory import RunDirectory
+from flashbulb.storage.run_directory import RunDirectory, save_spaces
 from flashbulb.training.train_state import _assemble
 
 COLUMNS = ("return", "cost", "violation_rate")

@@ -113,8 +113,8 @@ class Learner:
         measured = {
             "constraint": excess,
             "intrinsic_return": intrinsic_return,
-            "cost_bias": seen.sampled_bias.mean(),
-            "cost_bias_unsafe": mean_where_unsafe(seen.sampled_bias, batch.costs),
+            "critic_bias_sampled": seen.sampled_bias.mean(),
+            "critic_bias_sampled_unsafe": mean_where_unsafe(seen.sampled_bias, batch.costs),
             "cost_value": seen.v_c.mean(),
         }
         return state._replace(multiplier=multiplier, schedule=schedule), filled, weighed | scheduled | measured

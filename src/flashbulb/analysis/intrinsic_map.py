@@ -1,8 +1,8 @@
-"""What an agent would see from everywhere in an arena, and how much it would remind it of danger."""
+"""Maps of the intrinsic cost: what an agent observes from everywhere in a layout, and the intrinsic cost of it."""
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -12,52 +12,48 @@ from flashbulb.config import MemoryConfig
 from flashbulb.envs import make
 from flashbulb.envs.hazard_field import MOTION, HazardField
 from flashbulb.envs.navigation import Navigation
-from flashbulb.envs.navigation.render import HALF_VIEW
-from flashbulb.envs.navigation.scene import Scene
+from flashbulb.envs.navigation.render import HALF_VIEW, Scene, take_scene
 from flashbulb.errors import UsageError
-from flashbulb.plots.video import scene_of
 
-SIDE = 49  # places along each side of the map
+SIDE = 49  # grid points along each side of the map
 HEADINGS = 16
-PORTION = 3_000  # places seen at a time
-MARKS = 300  # remembered states that are matched with views, at most
+BATCH = 3_000  # poses observed at a time
+MATCHED_STATES = 300  # remembered states that are compared with views, at most
 
 
-class Arena(NamedTuple):
-    """One layout seen from a grid of places, rows from the bottom up, at rest, in several headings."""
+class LayoutViews(NamedTuple):
+    """One layout observed from a grid of positions, rows from the bottom up, at rest, in several headings."""
 
     scene: Scene
-    places: np.ndarray  # (SIDE * SIDE, 2)
+    positions: np.ndarray  # (SIDE * SIDE, 2)
     views: np.ndarray  # (SIDE * SIDE, HEADINGS, n) observations
-    felt: int  # leading entries that say how the agent moves; the others say what it sees
+    motion: int  # leading entries of an observation that say how the agent moves; the others say what it sees
 
 
-def look_around(env: Navigation | HazardField) -> Arena:
-    """The layout of the first member, from everywhere."""
+def observe_layout(env: Navigation | HazardField) -> LayoutViews:
+    """The layout of the first environment, observed from the whole grid."""
     scene = scene_of(env, 0.0)
     line = np.linspace(-HALF_VIEW, HALF_VIEW, SIDE)
-    places = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
+    positions = np.stack(np.meshgrid(line, line), axis=-1).reshape(-1, 2)
     turns = np.arange(HEADINGS) * 2 * np.pi / HEADINGS
-    poses = np.c_[np.repeat(places, HEADINGS, axis=0), np.tile(turns, len(places))]
-    views = np.concatenate([_see(env, poses[k : k + PORTION]) for k in range(0, len(poses), PORTION)])
-    felt = env.robot.feels if isinstance(env, Navigation) else MOTION
-    return Arena(scene, places, views.reshape(len(places), HEADINGS, -1), felt)
+    poses = np.c_[np.repeat(positions, HEADINGS, axis=0), np.tile(turns, len(positions))]
+    views = np.concatenate([_observe(env, poses[k : k + BATCH]) for k in range(0, len(poses), BATCH)])
+    motion = env.robot.proprioception if isinstance(env, Navigation) else MOTION
+    return LayoutViews(scene, positions, views.reshape(len(positions), HEADINGS, -1), motion)
 
 
-def arena_env(env_id: str, seed: int) -> Navigation | HazardField:
-    """Somewhere to look around in, begun in a layout of that seed."""
-    env = make(env_id, PORTION, seed)
+def map_env(env_id: str, seed: int) -> Navigation | HazardField:
+    """An environment to observe layouts in, reset to a layout of that seed."""
+    env = make(env_id, BATCH, seed)
     if not isinstance(env, Navigation | HazardField):
         env.close()
-        raise UsageError(
-            f"run: {env_id} has no arena to be seen from above; it must be a navigation task or HazardField-v0."
-        )
+        raise UsageError(f"run: {env_id} has no map; it must be a navigation task or HazardField-v0.")
     env.reset(seed=seed)
     return env
 
 
-def _see(env: Navigation | HazardField, poses: np.ndarray) -> np.ndarray:
-    """Observations from these poses in the layout of the first member."""
+def _observe(env: Navigation | HazardField, poses: np.ndarray) -> np.ndarray:
+    """Observations from these poses in the layout of the first environment."""
     count = env.num_envs
     filled = np.resize(poses, (count, 3))
     here = {name: np.repeat(rows, count, axis=0) for name, rows in env.layout(np.array([0])).items()}
@@ -68,44 +64,69 @@ def _see(env: Navigation | HazardField, poses: np.ndarray) -> np.ndarray:
     return env.observe()[: len(poses)].astype(np.float32)
 
 
-def fear(arena: Arena, kept: MemorySnapshot, config: MemoryConfig, workers: int = 1) -> np.ndarray:
-    """The largest c^I at every place (SIDE, SIDE): over headings, with the motion that frightens most.
+def intrinsic_cost_map(
+    layout: LayoutViews, snapshot: MemorySnapshot, config: MemoryConfig, workers: int = 1
+) -> np.ndarray:
+    """The largest c^I at every position (SIDE, SIDE), over headings.
 
-    An agent that stands still is unlike any that ran into danger. So in each heading it sees what there is to see,
-    and moves as it did in the remembered state with the most similar view.
+    Remembered states were met in motion, and an agent at rest is near none of them. So in each heading the agent gets
+    the motion of the remembered state with the most similar view.
     """
-    if kept.memory.size == 0:
+    if snapshot.memory.size == 0:
         return np.zeros((SIDE, SIDE))
-    remembered = _some(kept)
-    views = arena.views.copy()
+    remembered = _spread_states(snapshot)
+    views = layout.views.copy()
     for heading in range(HEADINGS):
-        nearest = _view_distances(arena, kept, remembered, heading).argmin(axis=1)
-        views[:, heading, : arena.felt] = remembered[nearest, : arena.felt]
+        nearest = _view_distances(layout, snapshot, remembered, heading).argmin(axis=1)
+        views[:, heading, : layout.motion] = remembered[nearest, : layout.motion]
     flat = views.reshape(-1, views.shape[-1])
-    cost, _ = kept.memory.intrinsic_cost(flat, kept.normalise, config, None, workers)
+    cost, _ = snapshot.memory.intrinsic_cost(flat, snapshot.normalise, config, None, workers)
     return cost.reshape(SIDE, SIDE, HEADINGS).max(axis=-1)
 
 
-def reminders(arena: Arena, kept: MemorySnapshot) -> np.ndarray:
-    """Where in this arena it looks most like remembered states (m, 2).
+def remembered_positions(layout: LayoutViews, snapshot: MemorySnapshot) -> np.ndarray:
+    """Positions (m, 2) of the layout whose views are most like remembered states.
 
-    A memory holds observations, and those of many layouts, so it has no places to show. Each of up to MARKS states is
-    shown at the place from which, in one of the headings, the view is nearest to its own.
+    A memory holds observations, of many layouts, and no positions. Each of up to MATCHED_STATES states is put at the
+    position from which, in one of the headings, the view is nearest to its own.
     """
-    if kept.memory.size == 0:
+    if snapshot.memory.size == 0:
         return np.zeros((0, 2))
-    remembered = _some(kept)
-    each = [_view_distances(arena, kept, remembered, heading) for heading in range(HEADINGS)]
-    return arena.places[np.min(each, axis=0).argmin(axis=0)]
+    remembered = _spread_states(snapshot)
+    each = [_view_distances(layout, snapshot, remembered, heading) for heading in range(HEADINGS)]
+    return layout.positions[np.min(each, axis=0).argmin(axis=0)]
 
 
-def _some(kept: MemorySnapshot) -> np.ndarray:
-    """Up to MARKS of the remembered states, evenly spread over the memory."""
-    size = kept.memory.size
-    return kept.memory.states[np.linspace(0, size - 1, min(MARKS, size)).round().astype(int)]
+def _spread_states(snapshot: MemorySnapshot) -> np.ndarray:
+    """Up to MATCHED_STATES of the remembered states, evenly spread over the memory."""
+    size = snapshot.memory.size
+    return snapshot.memory.states[np.linspace(0, size - 1, min(MATCHED_STATES, size)).round().astype(int)]
 
 
-def _view_distances(arena: Arena, kept: MemorySnapshot, remembered: np.ndarray, heading: int) -> np.ndarray:
-    """Squared distances (place, state) between normalised views, leaving out how the agent moves."""
-    here = kept.normalise(arena.views[:, heading])[:, arena.felt :]
-    return cdist(here, kept.normalise(remembered)[:, arena.felt :], "sqeuclidean")
+def _view_distances(layout: LayoutViews, snapshot: MemorySnapshot, remembered: np.ndarray, heading: int) -> np.ndarray:
+    """Squared distances (position, state) between normalised views, without the entries of motion."""
+    here = snapshot.normalise(layout.views[:, heading])[:, layout.motion :]
+    return cdist(here, snapshot.normalise(remembered)[:, layout.motion :], "sqeuclidean")
+
+
+def scene_of(task: Any, cost: float, env_index: int = 0) -> Scene:
+    """One environment of a task seen from above."""
+    if isinstance(task, Navigation):
+        return take_scene(task, env_index, cost)
+    layout = {name: rows[0] for name, rows in task.layout(np.array([env_index])).items()}
+    nothing = np.zeros((0, 3))
+    return Scene(
+        title=task.env_id,
+        robot="Point",
+        agent=np.array([*layout["position"], layout["heading"]]),
+        goal=layout["goal"],
+        hazards=np.c_[layout["hazards"], np.zeros(len(layout["hazards"]))],
+        vases=nothing,
+        buttons=nothing,
+        gremlins=nothing,
+        paths=nothing,
+        boundary=(np.inf, np.inf),
+        has_circle=False,
+        blind=False,
+        cost=cost,
+    )

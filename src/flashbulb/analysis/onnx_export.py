@@ -1,4 +1,4 @@
-"""A trained policy as an ONNX file: normaliser, network, scaling and clipping in one graph, made node by node."""
+"""Export of a trained policy to ONNX: normaliser, network, scaling and clipping in one graph."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.errors import UsageError
 from flashbulb.normaliser import CLIP
 
-OPSET = 17  # of 2022: runtimes older than that are rare
+OPSET = 17  # of 2022; older runtimes are rare
 IR_VERSION = 8  # the file format that came with it
 
 
@@ -41,7 +41,7 @@ def export_onnx(policy: TrainedPolicy, path: Path) -> None:
 
 
 class _Graph:
-    """Nodes and constants of a graph that grows from its input."""
+    """Nodes and constants of a graph, added from input to output."""
 
     def __init__(self, onnx: Any) -> None:
         self.onnx = onnx

@@ -1,22 +1,22 @@
-"""What one run amounts to: METHOD.md, section 7, and what tables and figures need beside it.
+"""Measures of one run, from which tables and figures are made.
 
 return, cost             mean over the last tenth of the iterations
 return_feasible          mean return over those of the last ten iterations whose cost was within the limit; NaN: none
-return_first             return of the first iteration, that is, of a policy that has learned nothing
+return_first             return of the first iteration, that is, of an untrained policy
 return_area              area under the curve of returns, over its width in steps
 violation_rate           share of the iterations whose episode cost was above the limit
-mean_excess              mean over the iterations of how far it was above
-cost_rate                all costs ever paid over all steps ever taken
+mean_excess              mean over the iterations of max(episode cost - limit, 0)
+cost_rate                sum of all costs over all steps
 ..._late                 the three over the second half of the run alone
-bias_unsafe              V_C - G_C at the unsafe states of the last ten iterations (bootstrapped by the critic itself)
-critic_bias, true_cost_value, critic_bias_risky, true_cost_value_risky
-                         V_C minus truth and that truth where `bias_every` measured them, second half of the run
+bias_unsafe              V_C - G_C at the unsafe states of the last ten iterations (column critic_bias_sampled_unsafe)
+critic_bias_rollout, true_cost_value, critic_bias_rollout_risky, true_cost_value_risky
+                         V_C minus the mean of rollouts, and that mean, where `bias_every` measured them, second half
 anticipation, memory_size, intrinsic_return
                          mean over the last ten iterations
 beta                     balancing factor of the last iteration
 steps, finished          steps taken; 1 if they are all that were asked for
 seconds, steps_per_second
-                         of all iterations, compilation included; nothing between an interruption and its resumption
+                         of all iterations, compilation included, the time between interruption and resumption not
 """
 
 from __future__ import annotations
@@ -28,15 +28,15 @@ import numpy as np
 from flashbulb.analysis.statistics import area_under
 from flashbulb.config import Config
 from flashbulb.storage.run_directory import RunDirectory, load_config
-from flashbulb.storage.run_list import read_columns, read_metrics
+from flashbulb.storage.run_list import last_tenth, read_columns, read_metrics
 
-LAST = 10  # iterations that "the end of a run" means where the last tenth of a short run would be too few
+LAST = 10  # iterations, for measures that need several even in a short run
 
 Columns = dict[str, np.ndarray]
 
 
 def measures(run: Path) -> dict[str, float]:
-    """Of a run, finished or not: the same names always, NaN for what it does not have (yet)."""
+    """All measures of a run, finished or not; NaN for what it does not have (yet)."""
     config, metrics = load_config(run), read_metrics(run)
     done = len(metrics.get("steps", ()))
     return {
@@ -49,11 +49,10 @@ def measures(run: Path) -> dict[str, float]:
 
 def _performance(metrics: Columns, config: Config, done: int) -> dict[str, float]:
     returns, cost = _column(metrics, "return", done), _column(metrics, "cost", done)
-    tail = max(1, done // 10)
     feasible = cost[-LAST:] <= config.cost_limit
     return {
-        "return": _mean(returns[-tail:]),
-        "cost": _mean(cost[-tail:]),
+        "return": _mean(last_tenth(returns)),
+        "cost": _mean(last_tenth(cost)),
         "return_feasible": _mean(returns[-LAST:][feasible]),
         "return_first": _mean(returns[:1]),
         "return_area": area_under(returns, _column(metrics, "steps", done)),
@@ -75,11 +74,11 @@ def _safety(metrics: Columns, config: Config, done: int) -> dict[str, float]:
 
 
 def _memory(metrics: Columns, done: int) -> dict[str, float]:
-    # An iteration without a cost has no unsafe state, and a zero in its place.
+    # An iteration without a cost has no unsafe state; its row has a zero there.
     paid = np.diff(_column(metrics, "cost_rate", done) * _column(metrics, "steps", done), prepend=0.0)
-    unsafe = np.where(paid > 1e-6, _column(metrics, "cost_bias_unsafe", done), np.nan)
+    unsafe = np.where(paid > 1e-6, _column(metrics, "critic_bias_sampled_unsafe", done), np.nan)
     beta = _column(metrics, "beta", done)
-    measured = ("critic_bias", "true_cost_value", "critic_bias_risky", "true_cost_value_risky")
+    measured = ("critic_bias_rollout", "true_cost_value", "critic_bias_rollout_risky", "true_cost_value_risky")
     return {
         "bias_unsafe": _mean(unsafe[-LAST:]),
         **{name: _mean(_column(metrics, name, done)[done // 2 :]) for name in measured},
@@ -105,6 +104,6 @@ def _column(metrics: Columns, name: str, done: int) -> np.ndarray:
 
 
 def _mean(values: np.ndarray) -> float:
-    """Of those that there are; NaN without a warning where there are none."""
+    """Mean of the values that are not NaN; NaN without a warning where there are none."""
     known = values[~np.isnan(values)]
     return float(known.mean()) if len(known) else np.nan

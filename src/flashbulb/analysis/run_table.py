@@ -39,8 +39,8 @@ STATISTICS = (
     "violation_rate_late",
     "mean_excess_late",
     "bias_unsafe",
-    "critic_bias",
-    "critic_bias_risky",
+    "critic_bias_rollout",
+    "critic_bias_rollout_risky",
     "true_cost_value_risky",
     "anticipation",
     "seconds",
@@ -194,8 +194,8 @@ HEADINGS = {
     "mean_excess": "mean excess",
     "cost_rate": "cost rate",
     "bias_unsafe": "bias, unsafe states",
-    "critic_bias": "true bias",
-    "critic_bias_risky": "true bias, risky states",
+    "critic_bias_rollout": "true bias",
+    "critic_bias_rollout_risky": "true bias, risky states",
     "seconds": "seconds",
 }
 IMPROVEMENT_HEADINGS = {

@@ -1,44 +1,55 @@
-"""What a handful of seeds can say: interquartile mean, bootstrap intervals, probability of improvement, area.
+"""Statistics over seeds and episodes: interquartile mean, bootstrap intervals, probability of improvement, area.
 
-Agarwal et al. (2021), "Deep reinforcement learning at the edge of the statistical precipice", is where the field has
-these from; all are SciPy's. The bootstrap is stratified: seeds are drawn anew within each task, never across tasks,
-because the tasks were chosen and the seeds were not. SciPy resamples each of several samples on its own, which is that.
+`plot`, `study` and `report` all show interquartile means with stratified bootstrap intervals, after Agarwal et al.
+(2021), "Deep reinforcement learning at the edge of the statistical precipice". Stratified means that seeds are
+resampled within each task, never across tasks, because the tasks were chosen and the seeds were not. SciPy resamples
+each of several samples separately, which is just that.
 
 Intervals are percentiles of the resamples and not BCa: BCa corrects by a jackknife, which for three values of a trimmed
-mean is noise, and it has no answer where all seeds agree. Neither makes many seeds of few. With two or three seeds the
-interval is their range; where seeds are normal it holds the truth in 50 % and 75 % of cases and not in 95 %, and with
-six seeds in about 90 % (tests/study/test_statistics.py measures it). With one seed there is none.
+mean is noise, and is undefined where all seeds agree. With two or three seeds the interval is their range. For normally
+distributed seeds it contains the true value in 50 % and 75 % of cases instead of 95 %, and with six seeds in about 90 %
+(tests/analysis/test_statistics.py measures it). With one seed there is no interval.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import integrate, stats
 
 CONFIDENCE = 0.95
 RESAMPLES = 4_999
-RESAMPLES_OF_A_CURVE = 999  # at each of hundreds of points; an eye cannot tell them from more
+RESAMPLES_OF_A_CURVE = 999  # at each of hundreds of points; more make no visible difference
+RESAMPLES_OF_A_MEAN = 9_999
 SEED = 0  # of the resampling: the same runs give the same table
 
 
 class Interval(NamedTuple):
-    """An estimate with its confidence interval; both ends are NaN where a task has one seed, all are where none has."""
+    """A value with its confidence interval; both ends are NaN where a task has one seed, all three where none has."""
 
     value: float
     low: float
     high: float
-    seeds: int  # values that it rests on, over all tasks
+    seeds: int  # number of values, over all tasks
 
 
 class Band(NamedTuple):
-    """The same at every point of a curve."""
+    """A value with its confidence interval at every point of a curve."""
 
     value: np.ndarray
     low: np.ndarray
     high: np.ndarray
+
+
+class MeanInterval(NamedTuple):
+    """A mean with its confidence interval, or with none where there is only one value."""
+
+    mean: float
+    low: float | None
+    high: float | None
 
 
 def iqm(*tasks: np.ndarray, axis: int = -1) -> np.ndarray:
@@ -68,7 +79,7 @@ def improvement(ours: Sequence[np.ndarray], theirs: Sequence[np.ndarray]) -> Int
 
 
 def _mean_superiority(*samples: np.ndarray, axis: int = -1) -> np.ndarray:
-    """Mann and Whitney's U counts the pairs that the first of two samples wins."""
+    """From Mann and Whitney's U, the number of pairs in which the first of two samples is larger."""
     half = len(samples) // 2
     shares = []
     for x, y in zip(samples[:half], samples[half:], strict=True):
@@ -108,3 +119,28 @@ def area_under(values: np.ndarray, steps: np.ndarray) -> float:
     if len(values) < 2:
         return float(values[0]) if len(values) else np.nan
     return float(integrate.trapezoid(values, steps) / (steps[-1] - steps[0]))
+
+
+def mean_interval(values: np.ndarray) -> MeanInterval:
+    """The mean of many values, such as those of episodes, with its percentile bootstrap interval."""
+    mean = float(values.mean())
+    if len(values) < 2:
+        return MeanInterval(mean, None, None)
+    if np.ptp(values) == 0:
+        return MeanInterval(mean, mean, mean)
+    rng = np.random.default_rng(SEED)
+    options: Any = {"confidence_level": CONFIDENCE, "n_resamples": RESAMPLES_OF_A_MEAN, "rng": rng}
+    interval = stats.bootstrap((values,), np.mean, method="percentile", **options).confidence_interval
+    return MeanInterval(mean, float(interval.low), float(interval.high))
+
+
+def student_interval(values: np.ndarray) -> MeanInterval:
+    """The mean with Student's interval, for a few values that are means themselves; NaN where there is none."""
+    count = len(values)
+    if count == 0:
+        return MeanInterval(np.nan, None, None)
+    mean = float(values.mean())
+    if count == 1:
+        return MeanInterval(mean, None, None)
+    half = float(stats.t.ppf((1 + CONFIDENCE) / 2, count - 1) * values.std(ddof=1) / math.sqrt(count))
+    return MeanInterval(mean, mean - half, mean + half)

@@ -1,7 +1,9 @@
-"""A trained policy in use: `load_policy(run).predict(observation)`. Needs the run's directory and no environment."""
+"""A trained policy: `load_policy(run).predict(observation)`. Needs the run's directory and no environment."""
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,52 +16,76 @@ from flashbulb.algorithms.registry import get_algorithm
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
-from flashbulb.storage.policy_spaces import Interface
+from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, load_arrays, read_fields
+from flashbulb.storage.run_directory import PolicySpaces, RunDirectory, load_config, load_spaces
 
-Arrays = dict[str, np.ndarray]
+
+def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
+    """The policy of a run's newest checkpoint, or of the checkpoint named; `seed` is that of its samples."""
+    directory = run_directory(Path(run))
+    config, policy_spaces = load_config(directory), load_spaces(directory)
+    arrays = load_arrays(Path(run)) if Path(run).is_file() else newest_arrays(directory)
+    return TrainedPolicy(arrays, policy_spaces, config, seed)
+
+
+def run_directory(run: Path) -> Path:
+    """The directory of a run that is named by it or by one of its checkpoints."""
+    return run.absolute().parent.parent if run.is_file() else run
+
+
+def newest_arrays(directory: Path) -> Arrays:
+    """The newest checkpoint of a run that is not damaged."""
+    checkpoints = Checkpoints(RunDirectory(directory).checkpoints)
+    for done in reversed(checkpoints.iterations()):
+        try:
+            return load_arrays(checkpoints.path(done))
+        except Damaged as error:
+            sentence = str(error).removesuffix("; name another one.")
+            print(f"flashbulb: {sentence}; the one before is used.", file=sys.stderr)
+    raise UsageError(f"run: {directory} has no checkpoint that can be read; train for longer first.")
 
 
 class TrainedPolicy:
-    """What a run learned, as a function from observations to actions; its normaliser is frozen.
+    """A function from observations to actions, with a frozen normaliser.
 
     An algorithm with a cost budget in its observation (Saute, Simmer) expects that entry last, as in training: what is
-    left of the episode's budget over the cost limit, which starts at `budget / config.cost_limit` and is at least -1.
+    left of the episode's budget over the cost limit. It starts at `budget / config.cost_limit` and is at least -1.
     """
 
-    def __init__(self, arrays: Arrays, interface: Interface, config: Config, seed: int | None = None) -> None:
-        self.config, self.interface = config, interface
-        self.policy = policy_for(interface.observations, interface.actions)
+    def __init__(self, arrays: Arrays, policy_spaces: PolicySpaces, config: Config, seed: int | None = None) -> None:
+        self.config, self.spaces = config, policy_spaces
+        self.policy = policy_for(policy_spaces.observations, policy_spaces.actions)
         self.params = _params(self.policy, arrays)
-        self.normalise: FrozenNormaliser = _normaliser(arrays).frozen()
-        self.critics = Critics(_network(arrays, "learner/critics/networks/"), ())
+        self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()
+        self.critics = Critics(_network(arrays, "critics/networks/"), ())
         self.steps = int(arrays["totals/steps"])
-        self.budget = float(arrays["learner/schedule/budget"]) if "learner/schedule/budget" in arrays else None
+        self.budget = float(arrays["budget/budget"]) if "budget/budget" in arrays else None
         self.rng = np.random.default_rng(seed)
 
     @property
     def observation_space(self) -> spaces.Box:
-        return self.interface.observations
+        return self.spaces.observations
 
     @property
     def action_space(self) -> spaces.Box | spaces.Discrete:
-        return self.interface.actions
+        return self.spaces.actions
 
     def predict(self, obs: Any, deterministic: bool = True) -> Any:
         """The action for one observation, or actions for a batch with one observation per row.
 
-        They are the environment's own: scaled, inside its bounds and of its type. With `deterministic` it is the
-        distribution's mode, otherwise a sample.
+        Actions are those of the environment: scaled, inside its bounds and of its type. With `deterministic` they are
+        the mode of the distribution, otherwise samples.
         """
         rows, single = self._rows(obs)
         noise = None if deterministic else self._noise(len(rows))
         actions = self.policy.to_env(self.policy.act(self.params, self.normalise(rows), noise))
-        space = self.interface.actions
+        space = self.spaces.actions
         if isinstance(space, spaces.Box):  # rounding to the space's type must not leave it
             actions = np.clip(actions.astype(space.dtype), space.low, space.high)
         return actions[0] if single else actions
 
     def _rows(self, obs: Any) -> tuple[np.ndarray, bool]:
-        (size,) = self.interface.observations.shape
+        (size,) = self.spaces.observations.shape
         try:
             rows = np.asarray(obs, dtype=np.float32)
         except (TypeError, ValueError):
@@ -88,7 +114,7 @@ class TrainedPolicy:
 
 
 def _params(policy: Any, arrays: Arrays) -> Any:
-    prefix = "learner/policy/"
+    prefix = "policy/"
     if isinstance(policy, Gaussian):
         return GaussianParams(_network(arrays, prefix + "mean/"), arrays[prefix + "log_std"])
     return _network(arrays, prefix)
@@ -100,7 +126,3 @@ def _network(arrays: Arrays, prefix: str) -> Network:
         at = f"{prefix}{len(layers)}"
         layers.append(Layer(arrays[at + "/weight"], arrays[at + "/bias"]))
     return layers
-
-
-def _normaliser(arrays: Arrays) -> Normaliser:
-    return Normaliser(*(arrays[f"normaliser/{name}"] for name in Normaliser._fields))

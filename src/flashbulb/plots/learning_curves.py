@@ -1,24 +1,25 @@
-"""Curves of several runs in one figure: seeds of an algorithm as mean and confidence band, algorithms as colours, tasks as
-rows."""
+"""Learning curves: return and cost of one run, or of several runs with seeds as interquartile mean and interval.
+
+Algorithms have fixed colours, the same in `plot`, `study` and `report`.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy import stats
 
+from flashbulb.analysis.statistics import iqm_band
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.storage.csv_log import recorded_iterations
 from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.run_list import read_metrics
 
-CONFIDENCE = 0.95
 PANELS = {"return": "episode return", "cost": "episode cost"}
-# Okabe and Ito's colours, which all eyes can tell apart. MICE has the darker shade of its base's hue.
+# Okabe and Ito's colours, which colour-blind readers can tell apart. MICE has a darker shade of its base's hue.
 COLOURS = {
     "cpo": "#56B4E9",
     "mice-cpo": "#0072B2",
@@ -28,12 +29,13 @@ COLOURS = {
     "saute": "#CC79A7",
     "simmer-pid": "#7A3E9D",
     "td3-pid": "#8C8C8C",
+    "pid-lag-twin": "#8C8C8C",  # the same algorithm
 }
 OTHER_COLOURS = ("#009E73", "#CC79A7", "#7A3E9D", "#8C8C8C", "#6B4C2A", "#000000", "#E69F00", "#56B4E9")
 
 
 class Curves(NamedTuple):
-    """One label (by default an algorithm) on one task: a row per seed, over steps that all of them have reached."""
+    """The runs of one label (by default an algorithm) on one task: a row per seed, over steps that all have reached."""
 
     algorithm: str
     steps: np.ndarray  # (points,)
@@ -41,25 +43,10 @@ class Curves(NamedTuple):
     limits: set[float]
 
 
-class Band(NamedTuple):
-    middle: np.ndarray
-    low: np.ndarray
-    high: np.ndarray
-
-
-def band(values: np.ndarray) -> Band:
-    """Mean over seeds with Student's confidence interval; one seed has a band of no width."""
-    seeds, mean = len(values), values.mean(axis=0)
-    if seeds == 1:
-        return Band(mean, mean, mean)
-    half = stats.t.ppf((1 + CONFIDENCE) / 2, seeds - 1) * values.std(axis=0, ddof=1) / np.sqrt(seeds)
-    return Band(mean, mean - half, mean + half)
-
-
-def gather(
+def gather_curves(
     runs: list[Path], names: Iterable[str] = PANELS, labels: Mapping[str, str] | None = None
 ) -> dict[str, dict[str, Curves]]:
-    """task -> label -> curves of the columns named. A run without a row that has them all is passed over."""
+    """task -> label -> curves of the columns named. A run without a row that has them all is left out."""
     groups: dict[str, dict[str, list[tuple[Config, dict[str, np.ndarray]]]]] = {}
     for run in runs:
         config, metrics = load_config(run), _known(read_metrics(run), ("steps", *names))
@@ -70,7 +57,7 @@ def gather(
 
 
 def _known(metrics: dict[str, np.ndarray], names: Iterable[str]) -> dict[str, np.ndarray]:
-    """The columns named, at the rows that have a number in each: some measures are not taken in every iteration."""
+    """The columns named, at the rows without NaN: some measures are not taken in every iteration."""
     if not set(names) <= set(metrics):
         return {name: np.empty(0) for name in names}
     rows = np.logical_and.reduce([~np.isnan(metrics[name]) for name in names])
@@ -78,7 +65,7 @@ def _known(metrics: dict[str, np.ndarray], names: Iterable[str]) -> dict[str, np
 
 
 def _align(runs: list[tuple[Config, dict[str, np.ndarray]]]) -> Curves:
-    """Bring seeds to common steps: those of the coarsest run, as far as the shortest goes."""
+    """Interpolate seeds at common steps: those of the coarsest run, as far as the shortest goes."""
     columns = [metrics for _, metrics in runs]
     last = min(metrics["steps"][-1] for metrics in columns)
     grids = [metrics["steps"][metrics["steps"] <= last] for metrics in columns]
@@ -96,7 +83,7 @@ def algorithms_of(tasks: dict[str, dict[str, Curves]]) -> dict[str, str]:
 
 
 def choose_colours(algorithms: Mapping[str, str]) -> dict[str, str]:
-    """Of every label: that of its algorithm, where it is the only label of that algorithm; one of the others if not."""
+    """label -> colour: that of its algorithm if no other label has the same algorithm, otherwise a free one."""
     known = [algorithm for algorithm in algorithms.values() if algorithm in COLOURS]
     own = {label: COLOURS[algorithm] for label, algorithm in algorithms.items() if known.count(algorithm) == 1}
     free = [colour for colour in OTHER_COLOURS if colour not in own.values()]
@@ -105,45 +92,60 @@ def choose_colours(algorithms: Mapping[str, str]) -> dict[str, str]:
 
 
 def draw_comparison(runs: list[Path], output: Path) -> None:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
+    """Return and cost of several runs side by side, a row of panels per task."""
     for run in runs:
         if load_config(run) and not recorded_iterations(run / "metrics.csv"):
             raise UsageError(f"run: {run} has no finished iteration to draw; train for longer first.")
-    tasks = gather(runs)
+    tasks = gather_curves(runs)
     colours = choose_colours(algorithms_of(tasks))
-    figure = Figure(figsize=(10, 3.8 * len(tasks)), layout="constrained")
-    FigureCanvasAgg(figure)
+    figure = new_figure(10, 3.8 * len(tasks))
     rows = figure.subplots(len(tasks), len(PANELS), squeeze=False)
     for axes, (task, group) in zip(rows, tasks.items(), strict=True):
         for panel, (name, words) in zip(axes, PANELS.items(), strict=True):
-            draw_panel(panel, group, name, colours, band)
+            draw_panel(panel, group, name, colours)
             panel.set(ylabel=words, title=task)
         draw_limits(axes[1], group)
         axes[1].legend(frameon=False, fontsize=8)
-    save(figure, output)
+    save_figure(figure, output)
 
 
-def draw_panel(
-    axes: Any,
-    group: dict[str, Curves],
-    name: str,
-    colours: dict[str, str],
-    band: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray, np.ndarray]],
-) -> None:
-    """A line with its band per label; `band` makes middle, low and high of the seeds."""
+def draw_run(metrics: dict[str, np.ndarray], limit: float, title: str, output: Path) -> None:
+    """Return and cost of one run over environment steps; the limit is dashed, iterations above it are marked."""
+    figure = new_figure(10, 3.6)
+    reward_axes, cost_axes = figure.subplots(1, 2)
+    steps, cost = metrics["steps"], metrics["cost"]
+    reward_axes.plot(steps, metrics["return"], color="tab:blue")
+    reward_axes.set(ylabel=PANELS["return"])
+    cost_axes.plot(steps, cost, color="tab:orange")
+    over = cost > limit
+    cost_axes.plot(steps[over], cost[over], ".", color="tab:red", label="above the limit")
+    cost_axes.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"limit {limit:g}")
+    cost_axes.set(ylabel=PANELS["cost"], ylim=(0, None))
+    cost_axes.legend(frameon=False)
+    for axes in (reward_axes, cost_axes):
+        _style(axes)
+    figure.suptitle(title, fontsize=11)
+    figure.savefig(output, dpi=130)
+
+
+def draw_panel(axes: Any, group: dict[str, Curves], name: str, colours: dict[str, str]) -> None:
+    """Per label the interquartile mean over seeds with its interval."""
     for label, curves in group.items():
         seeds = len(curves.values[name])
-        middle, low, high = band(curves.values[name])
-        axes.plot(curves.steps, middle, color=colours[label], label=label if seeds == 1 else f"{label} ({seeds} seeds)")
+        band = iqm_band(curves.values[name])
+        legend = label if seeds == 1 else f"{label} ({seeds} seeds)"
+        axes.plot(curves.steps, band.value, color=colours[label], label=legend)
         if seeds > 1:
-            axes.fill_between(curves.steps, low, high, color=colours[label], alpha=0.2, linewidth=0)
-    # A band over two or three seeds may be very wide; the view is that of the seeds themselves.
+            axes.fill_between(curves.steps, band.low, band.high, color=colours[label], alpha=0.2, linewidth=0)
+    # A band may be very wide; show the range of the seeds themselves.
     lowest = min(float(curves.values[name].min()) for curves in group.values())
     highest = max(float(curves.values[name].max()) for curves in group.values())
     margin = 0.08 * (highest - lowest) or 1.0
     axes.set_ylim(lowest - margin, highest + margin)
+    _style(axes)
+
+
+def _style(axes: Any) -> None:
     axes.spines[["top", "right"]].set_visible(False)
     axes.grid(alpha=0.25)
     axes.set_xlabel("environment steps")
@@ -151,15 +153,25 @@ def draw_panel(
 
 
 def draw_limits(axes: Any, group: dict[str, Curves]) -> None:
-    """Every limit that the runs had, dashed, on an axis of costs."""
+    """A dashed line at every limit of the runs, on an axis of costs."""
     limits = sorted(set().union(*(curves.limits for curves in group.values())))
     for limit in limits:
         axes.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"limit {limit:g}")
     axes.set_ylim(0, max(axes.get_ylim()[1], 1.1 * limits[-1]))
 
 
-def save(figure: Any, output: Path) -> None:
+def new_figure(width: float, height: float) -> Any:
+    """A figure that needs no display and no global state of pyplot."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def save_figure(figure: Any, output: Path) -> None:
     try:
         figure.savefig(output, dpi=130)
-    except (OSError, ValueError) as error:  # a directory that is not there, or a format that matplotlib does not know
+    except (OSError, ValueError) as error:  # no such directory, or a format that matplotlib does not know
         raise UsageError(f"output: {str(output)!r} cannot be written ({error}).") from None

@@ -1,4 +1,4 @@
-"""Intrinsic cost over an arena at several times of a run, side by side on one scale."""
+"""Maps of the intrinsic cost at several times of a run, side by side on one scale."""
 
 from __future__ import annotations
 
@@ -8,46 +8,54 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 
-from flashbulb.analysis.intrinsic_map import Arena, arena_env, fear, look_around, reminders
+from flashbulb.analysis.intrinsic_map import (
+    LayoutViews,
+    intrinsic_cost_map,
+    map_env,
+    observe_layout,
+    remembered_positions,
+)
 from flashbulb.analysis.memory_snapshots import MemorySnapshot
 from flashbulb.config import Config
 from flashbulb.envs.navigation import render
 
-PANELS = 4  # at most, spread over what was kept
+PANELS = 4  # at most
 
 
-def chosen(kept: list[MemorySnapshot]) -> list[MemorySnapshot]:
-    """As many as there are panels, evenly, the first and the last among them."""
-    if len(kept) <= PANELS:
-        return kept
-    return [kept[round(k * (len(kept) - 1) / (PANELS - 1))] for k in range(PANELS)]
+def spread_snapshots(snapshots: list[MemorySnapshot]) -> list[MemorySnapshot]:
+    """As many as there are panels, evenly chosen, with the first and the last."""
+    if len(snapshots) <= PANELS:
+        return snapshots
+    return [snapshots[round(k * (len(snapshots) - 1) / (PANELS - 1))] for k in range(PANELS)]
 
 
-def draw_memories(memories: list[MemorySnapshot], config: Config, seed: int | None, path: Path) -> None:
-    """Each in the layout in which the agent had just met most danger, or all in a layout of that seed."""
-    env = arena_env(config.env, seed or 0)
-    arenas: list[Arena] = []
+def draw_memory_maps(snapshots: list[MemorySnapshot], config: Config, seed: int | None, path: Path) -> None:
+    """Each snapshot in the layout in which the agent had just paid most, or all in a layout of that seed."""
+    env = map_env(config.env, seed or 0)
+    layouts: list[LayoutViews] = []
     try:
-        for kept in memories:
+        for snapshot in snapshots:
             if seed is None:
-                env.set_state(kept.danger, np.array([0]))
-            arenas.append(look_around(env))
+                env.set_state(snapshot.env, np.array([0]))
+            layouts.append(observe_layout(env))
     finally:
         env.close()
-    maps = [fear(arena, kept, config.memory, config.threads or 1) for arena, kept in zip(arenas, memories, strict=True)]
+    pairs = list(zip(layouts, snapshots, strict=True))
+    maps = [intrinsic_cost_map(layout, snapshot, config.memory, config.threads or 1) for layout, snapshot in pairs]
     top = max(float(heat.max()) for heat in maps) or 1.0
     figure = Figure(figsize=(3.6 * len(maps) + 0.9, 4.7), facecolor=render.PAPER, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(maps), squeeze=False)[0]
-    for axes, arena, kept, heat in zip(panels, arenas, memories, maps, strict=True):
-        image = render.draw_map(axes, arena.scene, heat, reminders(arena, kept), top)
-        steps = kept.done * config.horizon * config.num_envs
-        axes.set_title(f"after {steps:,} steps: {kept.memory.size:,} states", loc="left", color=render.INK, fontsize=9)
+    for axes, (layout, snapshot), heat in zip(panels, pairs, maps, strict=True):
+        image = render.draw_map(axes, layout.scene, heat, remembered_positions(layout, snapshot), top)
+        steps = snapshot.done * config.horizon * config.num_envs
+        title = f"after {steps:,} steps: {snapshot.memory.size:,} states"
+        axes.set_title(title, loc="left", color=render.INK, fontsize=9)
     bar = figure.colorbar(image, ax=list(panels), shrink=0.72, aspect=28, pad=0.01)
     bar.set_label("intrinsic cost", color=render.INK, fontsize=9)
     render.quiet_bar(bar)
-    where = "layouts in which danger was just met" if seed is None else "a layout that it never met"
-    title = f"What {config.algorithm} fears on {config.env} (seed {config.seed}), in {where}"
+    where = "the most costly layout of each time" if seed is None else f"a layout of seed {seed}"
+    title = f"Intrinsic cost of {config.algorithm} on {config.env} (seed {config.seed}), in {where}"
     figure.suptitle(title, color=render.INK, fontsize=12, fontweight="bold", x=0.01, ha="left")
-    render.draw_key(figure, arenas[-1].scene, "a place that looks like a remembered state")
+    render.draw_key(figure, layouts[-1].scene, "view most like a remembered state")
     figure.savefig(path, dpi=140, facecolor=render.PAPER)

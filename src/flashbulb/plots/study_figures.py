@@ -1,12 +1,12 @@
-"""The paper's figures from run directories, tasks side by side and one legend for all.
+"""The paper's figures from run directories, tasks side by side with one legend.
 
 curves  return and cost against the limit over steps (Figures 3, 4, 6 to 10, 12, 13)
-bias    cost critic minus truth over steps, at visited and at risky states (Figures 2, 5, 11)
-time    how long training took (Figure 13)
+bias    cost critic minus rollouts over steps, at visited and at risky states (Figures 2, 5, 11)
+time    seconds of training (Figure 13)
 bars    return, violation rate and mean excess over the whole of training, which curves hide
 
-Lines and bars are interquartile means over seeds, bands and whiskers their bootstrap intervals (`statistics.py`). In
-long runs a point of a curve is the mean of several iterations.
+Lines and bars are interquartile means over seeds, bands and whiskers their bootstrap intervals. In long runs a point of
+a curve is the mean of several iterations.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from flashbulb.analysis.statistics import iqm_band
+from flashbulb.analysis.run_table import tabulate
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import (
     PANELS,
@@ -29,33 +29,46 @@ from flashbulb.plots.learning_curves import (
     choose_colours,
     draw_limits,
     draw_panel,
-    gather,
-    save,
+    gather_curves,
+    new_figure,
+    save_figure,
 )
-from flashbulb.analysis.run_table import ALL_TASKS, tabulate
 
 COLUMNS = 4  # panels side by side
-POINTS = 125  # of a curve: more are noise to the eye
-BIAS = {"critic_bias": "visited states", "critic_bias_risky": "risky states"}
+POINTS = 125  # of a curve; more are only noise
+BIAS = {"critic_bias_rollout": "visited states", "critic_bias_rollout_risky": "risky states"}
+SUMMARY = {"normalised": "return (1: best label)", "violation_rate": "violation rate", "mean_excess": "mean excess"}
+KINDS = ("curves", "bias", "time", "bars")
 
 Labels = Mapping[str, str]
+TableRows = list[dict[str, str | float]]
 
 
-def draw(kind: str, runs: list[Path], output: Path, labels: Labels | None = None) -> None:
-    """Draw a figure of that kind; `labels`, by the run's name, say what each is called (default: its algorithm)."""
-    if kind not in KINDS:
-        raise UsageError(f"figure: unknown kind {kind!r}; the known ones are {', '.join(KINDS)}.")
-    save(KINDS[kind](runs, labels or {}), output)
+def draw_study_figure(kind: str, runs: list[Path], output: Path, labels: Labels | None = None) -> None:
+    """Draw a figure of one of the KINDS. `labels` are by the run's name (default: its algorithm)."""
+    labels = labels or {}
+    match kind:
+        case "curves":
+            figure = _curves(runs, labels)
+        case "bias":
+            figure = _bias(runs, labels)
+        case "time":
+            figure = _bars(*tabulate(runs, labels), {"seconds": "seconds of training"})
+        case "bars":
+            figure = _bars(*tabulate(runs, labels), SUMMARY)
+        case _:
+            raise UsageError(f"figure: unknown kind {kind!r}; the known ones are {', '.join(KINDS)}.")
+    save_figure(figure, output)
 
 
 def _curves(runs: list[Path], labels: Labels) -> Any:
-    fine = _some(gather(runs, PANELS, labels), "no run has a finished iteration; train for longer first")
+    fine = _some(gather_curves(runs, PANELS, labels), "no run has a finished iteration; train for longer first")
     tasks = {task: {label: coarsen(curves) for label, curves in group.items()} for task, group in fine.items()}
     colours = choose_colours(algorithms_of(tasks))
     figure, panels = _grid(list(tasks), len(PANELS))
     for task, group in tasks.items():
         for axes, (name, words) in zip(panels[task], PANELS.items(), strict=True):
-            draw_panel(axes, group, name, colours, iqm_band)
+            draw_panel(axes, group, name, colours)
             axes.set_ylabel(words)
         draw_limits(panels[task][1], group)
     _finish(figure, colours, _note(_seeds(tasks)), "cost limit")
@@ -63,23 +76,23 @@ def _curves(runs: list[Path], labels: Labels) -> Any:
 
 
 def coarsen(curves: Curves, points: int = POINTS) -> Curves:
-    """Neighbouring iterations as their mean, at the steps of the last of them, until there are few enough."""
+    """Curves of at most `points`: means of neighbouring iterations, at the steps of the last of them."""
     count = len(curves.steps)
-    ends = np.arange(count, 0, -math.ceil(count / points))[::-1]  # what does not divide is left to the first
+    ends = np.arange(count, 0, -math.ceil(count / points))[::-1]  # the first group takes the remainder
     starts = np.concatenate(([0], ends[:-1]))
     values = {name: np.add.reduceat(column, starts, axis=1) / (ends - starts) for name, column in curves.values.items()}
     return curves._replace(steps=curves.steps[ends - 1], values=values)
 
 
 def _bias(runs: list[Path], labels: Labels) -> Any:
-    found = {name: gather(runs, (name, f"{name}_low", f"{name}_high"), labels) for name in BIAS}
-    visited = _some(found["critic_bias"], "no run has measured its critic's bias; train with --bias-every")
+    found = {name: gather_curves(runs, (name, f"{name}_low", f"{name}_high"), labels) for name in BIAS}
+    visited = _some(found["critic_bias_rollout"], "no run has measured its critic's bias; train with --bias-every")
     colours = choose_colours(algorithms_of(visited))
     figure, panels = _grid(list(visited), len(BIAS))
     for task in visited:
         for axes, (name, words) in zip(panels[task], BIAS.items(), strict=True):
             if group := found[name].get(task):
-                draw_panel(axes, group, name, colours, iqm_band)
+                draw_panel(axes, group, name, colours)
                 _shade_single_seeds(axes, group, name, colours)
             axes.axhline(0.0, color="black", linestyle="--", linewidth=1)
             axes.set_ylabel(f"$V_C$ minus truth\n{words}")
@@ -89,7 +102,7 @@ def _bias(runs: list[Path], labels: Labels) -> Any:
 
 
 def _shade_single_seeds(axes: Any, group: dict[str, Curves], name: str, colours: dict[str, str]) -> None:
-    """A seed on its own has an interval too: that over the states which were measured. All is in view, and zero."""
+    """For a label with one seed, show the interval over the states that were measured; keep it and zero in view."""
     bottom, top = axes.get_ylim()
     for label, curves in group.items():
         if len(curves.values[name]) == 1:
@@ -100,24 +113,15 @@ def _shade_single_seeds(axes: Any, group: dict[str, Curves], name: str, colours:
     axes.set_ylim(min(bottom, -margin), max(top, margin))
 
 
-def _time(runs: list[Path], labels: Labels) -> Any:
-    return _bars(runs, labels, {"seconds": "seconds of training"})
-
-
-def _summary(runs: list[Path], labels: Labels) -> Any:
-    words = {"normalised": "return (1: best label)", "violation_rate": "violation rate", "mean_excess": "mean excess"}
-    return _bars(runs, labels, words)
-
-
-def _bars(runs: list[Path], labels: Labels, panels: dict[str, str]) -> Any:
+def _bars(measured: TableRows, statistics: TableRows, panels: dict[str, str]) -> Any:
     """A panel per measure, in it a group of bars per task."""
-    measured, statistics = tabulate(runs, labels)
-    rows = _some([row for row in statistics if row["task"] != ALL_TASKS], "no run has a finished iteration")
+    trained = {str(row["task"]) for row in measured if row["steps"]}  # rows over all tasks are not drawn
+    rows = _some([row for row in statistics if row["task"] in trained], "no run has a finished iteration")
     tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
     colours = choose_colours({str(row["label"]): str(row["algorithm"]) for row in measured if row["steps"]})
     width = max(3.6, 0.6 + 0.2 * len(tasks) * (len(colours) + 1))
     across = len(panels) if width <= 5 else 1
-    figure = _figure(width * across, 3.6 if across > 1 else 2.6 * len(panels) + 0.8)
+    figure = new_figure(width * across, 3.6 if across > 1 else 2.6 * len(panels) + 0.8)
     grid = figure.subplots(len(panels) // across, across, squeeze=False)
     for axes, (name, words) in zip(grid.flat, panels.items(), strict=True):
         for row in rows:
@@ -127,7 +131,7 @@ def _bars(runs: list[Path], labels: Labels, panels: dict[str, str]) -> Any:
             if low < high:
                 axes.vlines(place, low, high, color="black", linewidth=1.2)
         tilt = {"rotation": 20, "ha": "right"} if len(tasks) > 2 else {}
-        axes.set_xticks(range(len(tasks)), [short(task) for task in tasks], **tilt)
+        axes.set_xticks(range(len(tasks)), [short_task(task) for task in tasks], **tilt)
         axes.set_ylabel(words)
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(axis="y", alpha=0.25)
@@ -140,24 +144,15 @@ def _offset(index: int, count: int) -> float:
     return 0.8 * ((index + 0.5) / count - 0.5)
 
 
-def _figure(width: float, height: float) -> Any:
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
-
-
 def _grid(tasks: list[str], rows: int) -> tuple[Any, dict[str, list[Any]]]:
-    """Panels of each task one above the other, tasks side by side; a single task has its panels side by side."""
+    """A figure and the panels of each task: one above the other, tasks side by side; one task has them in a row."""
     if len(tasks) == 1:
-        figure = _figure(4.2 * rows, 3.6)
+        figure = new_figure(4.2 * rows, 3.6)
         panels = {tasks[0]: list(figure.subplots(1, rows, squeeze=False)[0])}
     else:
         across = min(len(tasks), COLUMNS)
         down = math.ceil(len(tasks) / across)
-        figure = _figure(max(3.1 * across, 7.5), 2.5 * rows * down + 0.7)
+        figure = new_figure(max(3.1 * across, 7.5), 2.5 * rows * down + 0.7)
         grid = figure.subplots(rows * down, across, squeeze=False)
         panels = {}
         for index, task in enumerate(tasks):
@@ -166,7 +161,7 @@ def _grid(tasks: list[str], rows: int) -> tuple[Any, dict[str, list[Any]]]:
         for unused in grid[rows * (down - 1) :, (len(tasks) - 1) % across + 1 :].flat:
             unused.set_axis_off()
     for task, axes in panels.items():
-        axes[0].set_title(short(task), fontsize=11)
+        axes[0].set_title(short_task(task), fontsize=11)
     return figure, panels
 
 
@@ -175,7 +170,7 @@ def _seeds(tasks: dict[str, dict[str, Curves]]) -> set[int]:
 
 
 def _finish(figure: Any, colours: dict[str, str], note: str, dashed: str | None = None) -> None:
-    """One legend for all panels, below a sentence on what lines and bands are."""
+    """Add one legend for all panels, with a note on what lines and bands are."""
     from matplotlib.lines import Line2D
 
     handles = [Line2D([], [], color=colour, linewidth=3, label=label) for label, colour in colours.items()]
@@ -199,8 +194,8 @@ def _note(seeds: set[int]) -> str:
     return f"{count}: interquartile mean and 95 % bootstrap interval."
 
 
-def short(task: str) -> str:
-    """A task's name without what all of them share."""
+def short_task(task: str) -> str:
+    """A task's name without the prefix and version that all of them share."""
     return re.sub(r"^Safety|-v\d+$", "", task.rpartition(":")[2])
 
 
@@ -208,11 +203,3 @@ def _some(found: Any, otherwise: str) -> Any:
     if not found:
         raise UsageError(f"figure: {otherwise}.")
     return found
-
-
-KINDS: dict[str, Callable[[list[Path], Labels], Any]] = {
-    "curves": _curves,
-    "bias": _bias,
-    "time": _time,
-    "bars": _summary,
-}

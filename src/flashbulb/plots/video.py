@@ -1,4 +1,4 @@
-"""One episode as an animated GIF: MuJoCo's 3D view where there is GL, from above where there is none."""
+"""One episode as an animated GIF: MuJoCo's 3D view where there is OpenGL, otherwise a top-down view."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ import numpy as np
 from PIL import Image
 
 from flashbulb.analysis.evaluation import evaluation_env, evaluation_seed
+from flashbulb.analysis.intrinsic_map import scene_of
+from flashbulb.analysis.rollout import rollout
 from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.envs.hazard_field import HazardField
 from flashbulb.envs.navigation import Navigation, render, render3d
-from flashbulb.envs.navigation.scene import Scene, take_scene
+from flashbulb.envs.navigation.render import Scene
 from flashbulb.envs.simulator import FULL_PHYSICS
 from flashbulb.envs.velocity import VelocityTask
 from flashbulb.errors import UsageError
@@ -26,12 +28,12 @@ FRAMES = 125  # at most; longer episodes are shown every few steps
 FPS = 20
 WIDTH, HEIGHT = 480, 360
 
-Shot = Callable[[float], None]  # takes a frame, given the cost since the one before
+TakeFrame = Callable[[float], None]  # gets the cost since the frame before
 
 
 def save_video(policy: TrainedPolicy, path: Path, deterministic: bool) -> str:
-    """Play the first evaluation episode and film it; returns which view it shows."""
-    check_path(path)
+    """Record the first evaluation episode; returns which view it shows."""
+    check_video_path(path)
     env = evaluation_env(policy, 1)
     task: Any = env.env if isinstance(env, BudgetWrapper) else env
     try:
@@ -39,64 +41,42 @@ def save_video(policy: TrainedPolicy, path: Path, deterministic: bool) -> str:
         if renderer is not None:
             with renderer:
                 frames: list[Any] = []
-                _film(env, policy, deterministic, lambda cost: frames.append(_view3d(renderer, task)))
+                _record(env, policy, deterministic, lambda cost: frames.append(_view3d(renderer, task)))
             _save_gif(path, frames)
             return "3D"
         _refuse_without_gl(task)
         scenes: list[Scene] = []
-        _film(env, policy, deterministic, lambda cost: scenes.append(scene_of(task, cost)))
+        _record(env, policy, deterministic, lambda cost: scenes.append(scene_of(task, cost)))
         render.save_animation(path, scenes, fps=FPS)
         return "top-down"
     finally:
         env.close()
 
 
-def check_path(path: Path) -> None:
-    """Before an evaluation that takes minutes, not after it."""
+def check_video_path(path: Path) -> None:
+    """Refuse a wrong name before an evaluation that takes minutes."""
     if path.suffix.lower() != ".gif":
         raise UsageError(f"video: {str(path)!r} is not allowed; it must be the name of a .gif file.")
     if not path.absolute().parent.is_dir():
         raise UsageError(f"video: {str(path)!r} is not allowed; its directory does not exist.")
 
 
-def _film(env: CostVectorEnv, policy: TrainedPolicy, deterministic: bool, shot: Shot) -> None:
-    """One episode; the last step is left out, for after it the next episode has already begun."""
-    policy.rng = np.random.default_rng([evaluation_seed(policy.config.seed), 3])
-    obs, _ = env.reset(seed=evaluation_seed(policy.config.seed))
+def _record(env: CostVectorEnv, policy: TrainedPolicy, deterministic: bool, take_frame: TakeFrame) -> None:
+    """Play one episode. There is no frame of its last step, after which the environment is already in the next one."""
+    seed = evaluation_seed(policy.config.seed)
+    policy.rng = np.random.default_rng([seed, 3])
+    observations, _ = env.reset(seed=seed)
     every = -(-env.max_episode_steps // FRAMES)
-    shot(0.0)
-    since = 0.0
-    for step in range(1, env.max_episode_steps + 1):
-        obs, _, cost, terminated, truncated, _ = env.step(policy.predict(obs, deterministic))
-        since += float(cost[0])
-        if terminated[0] or truncated[0]:
+    take_frame(0.0)
+    cost = 0.0
+    steps = env.max_episode_steps
+    for step in rollout(env, lambda obs, _: policy.predict(obs, deterministic), observations, steps):
+        cost += float(step.costs[0])
+        if step.ended[0]:
             return
-        if step % every == 0:
-            shot(since)
-            since = 0.0
-
-
-def scene_of(task: Any, cost: float, member: int = 0) -> Scene:
-    """A member from above."""
-    if isinstance(task, Navigation):
-        return take_scene(task, member, cost)
-    layout = {name: rows[0] for name, rows in task.layout(np.array([member])).items()}
-    nothing = np.zeros((0, 3))
-    return Scene(
-        title=task.env_id,
-        robot="Point",
-        agent=np.array([*layout["position"], layout["heading"]]),
-        goal=layout["goal"],
-        hazards=np.c_[layout["hazards"], np.zeros(len(layout["hazards"]))],
-        vases=nothing,
-        buttons=nothing,
-        gremlins=nothing,
-        paths=nothing,
-        boundary=(np.inf, np.inf),
-        has_circle=False,
-        blind=False,
-        cost=cost,
-    )
+        if (step.t + 1) % every == 0:
+            take_frame(cost)
+            cost = 0.0
 
 
 def _refuse_without_gl(task: Any) -> None:
@@ -120,9 +100,9 @@ def _renderer(task: Any) -> Any:
     model.vis.global_.offwidth = max(model.vis.global_.offwidth, WIDTH)
     model.vis.global_.offheight = max(model.vis.global_.offheight, HEIGHT)
     try:
-        with warnings.catch_warnings(action="ignore"):  # GLFW's, of a display that is not there
+        with warnings.catch_warnings(action="ignore"):  # GLFW warns where there is no display
             return mujoco.Renderer(model, HEIGHT, WIDTH)
-    except Exception:  # which one depends on the backend that is missing
+    except Exception:  # its type depends on the missing backend
         return None
 
 

@@ -33,13 +33,13 @@ CHARTS = (
     Chart("return", "Episode return"),
     Chart("cost", "Episode cost"),
     Chart(
-        "cost_bias_unsafe",
+        "critic_bias_sampled_unsafe",
         "Bias of the cost critic at unsafe states",
         "V_C minus the sampled discounted cost",
         zero_is_missing=True,
     ),
-    Chart("critic_bias", "True bias of the cost critic", "V_C minus the mean of rollouts from visited states"),
-    Chart("critic_bias_risky", "True bias at risky states", "the same at states with a cost within ten steps"),
+    Chart("critic_bias_rollout", "True bias of the cost critic", "V_C minus the mean of rollouts from visited states"),
+    Chart("critic_bias_rollout_risky", "True bias at risky states", "the same at states with a cost within ten steps"),
     Chart("beta", "Balancing factor β", "factor of the intrinsic cost", memory_only=True),
     Chart("memory_size", "States in the flashbulb memory", "unsafe states of the latest iterations", memory_only=True),
 )

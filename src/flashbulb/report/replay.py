@@ -7,10 +7,9 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flashbulb.analysis.evaluation import evaluation_env, evaluation_seed
-from flashbulb.analysis.intrinsic_map import arena_env, fear, look_around, reminders
-from flashbulb.analysis.load_policy import newest_arrays
-from flashbulb.analysis.memory_snapshots import MemorySnapshot, kept_in
-from flashbulb.analysis.trained_policy import TrainedPolicy
+from flashbulb.analysis.intrinsic_map import intrinsic_cost_map, map_env, observe_layout, remembered_positions
+from flashbulb.analysis.memory_snapshots import MemorySnapshot, read_snapshot
+from flashbulb.analysis.trained_policy import TrainedPolicy, newest_arrays
 from flashbulb.config import Config
 from flashbulb.envs import CostVectorEnv, State
 from flashbulb.envs.budget_wrapper import BudgetWrapper
@@ -20,7 +19,7 @@ from flashbulb.errors import RunError, UsageError
 from flashbulb.report.encoding import floats, points, quantised
 from flashbulb.report.run_groups import ReportRun
 from flashbulb.report.views import ArenaView, EpisodeView, RunnerView
-from flashbulb.storage.policy_spaces import load_spaces
+from flashbulb.storage.run_directory import load_spaces
 
 MAX_MAPS = 4  # per episode; each takes about a second
 
@@ -67,7 +66,7 @@ def _replay_run(run: ReportRun, episodes: int) -> tuple[int, list[dict[str, Any]
         recorded = [episode.data() for episode in record_episodes(env, policy, views)]
     finally:
         env.close()
-    snapshot = kept_in(arrays, int(arrays["totals/iterations"]))
+    snapshot = read_snapshot(arrays, int(arrays["totals/iterations"]))
     if snapshot.memory.size and not is_runner:
         _add_maps(recorded, views, run.config, snapshot)
     return policy.steps, recorded
@@ -95,7 +94,7 @@ def record_episodes(env: CostVectorEnv, policy: TrainedPolicy, views: list[Any])
 
 def _add_maps(recorded: list[dict[str, Any]], views: list[ArenaView], config: Config, snapshot: MemorySnapshot) -> None:
     """Add maps of the intrinsic cost. The goal is part of the observation, so every new goal needs a new map."""
-    env = arena_env(config.env, 0)
+    env = map_env(config.env, 0)
     try:
         for episode, view in zip(recorded, views, strict=True):
             changes = view.goal_changes
@@ -108,7 +107,7 @@ def _add_maps(recorded: list[dict[str, Any]], views: list[ArenaView], config: Co
 def _map(env: Any, goal_change: tuple[int, State], config: Config, snapshot: MemorySnapshot) -> dict[str, Any]:
     frame, state = goal_change
     env.set_state(state, np.array([0]))
-    arena = look_around(env)
-    heat = fear(arena, snapshot, config.memory, config.threads or 1)
-    remembered = np.unique(reminders(arena, snapshot), axis=0)
+    arena = observe_layout(env)
+    heat = intrinsic_cost_map(arena, snapshot, config.memory, config.threads or 1)
+    remembered = np.unique(remembered_positions(arena, snapshot), axis=0)
     return {"frame": frame, "heat": quantised(heat), "remembered": points(remembered)}

@@ -33,8 +33,8 @@ NUMBERS = (
     NumberColumn("cost_rate", "cost rate", 4),
     NumberColumn("return_feasible", "feasible return", 2),
     NumberColumn("bias_unsafe", "bias, unsafe", 2),
-    NumberColumn("critic_bias", "true bias", 2),
-    NumberColumn("critic_bias_risky", "true bias, risky", 2),
+    NumberColumn("critic_bias_rollout", "true bias", 2),
+    NumberColumn("critic_bias_rollout_risky", "true bias, risky", 2),
     NumberColumn("better_return", "P(better return)", 2),
     NumberColumn("better_violation_rate", "P(fewer violations)", 2),
 )

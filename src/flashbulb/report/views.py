@@ -13,8 +13,7 @@ import mujoco
 import numpy as np
 
 from flashbulb.envs import State
-from flashbulb.envs.navigation.render import HALF_VIEW
-from flashbulb.envs.navigation.scene import Scene
+from flashbulb.envs.navigation.render import HALF_VIEW, Scene
 from flashbulb.envs.navigation.tasks import (
     BOX_HALF,
     BUTTON_RADIUS,

@@ -1,12 +1,13 @@
 """A run's directory: what is in it and where.
 
-config.json      resolved configuration, version and commit
+config.json      format version, resolved configuration, versions of packages, commit
+spaces.json      spaces of observations and actions, so that the policy can be used without its environment
 metrics.csv      a row per iteration; a function of the configuration and the seed alone
-timing.csv       a row per iteration of seconds, which no seed decides
+timing.csv       seconds of each iteration
 episodes.csv     a row per finished episode
 events.out...    TensorBoard, environment steps on the x axis
-checkpoints/     everything needed to go on: the newest few, the best that kept the limit, the last
-memories/        flashbulb memories of a few times of the run, for `flashbulb memory`
+checkpoints/     all that is needed to resume: the newest few, the best that kept the limit, the last
+memories/        snapshots of the flashbulb memory, for `flashbulb memory`
 .lock            held by the process that writes
 curves.png       return and cost against the limit
 """
@@ -17,18 +18,25 @@ import contextlib
 import datetime
 import fcntl
 import json
+import math
 import os
 import re
 import shlex
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
+
+import numpy as np
+from gymnasium import spaces
 
 from flashbulb.config import Config, to_dict
+from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import UsageError
-from flashbulb.storage.checkpoint import write_whole
+from flashbulb.storage.checkpoint import FORMAT, refuse_newer, write_whole
 from flashbulb.validation import rebuild
+
+SPACES_FILE = "spaces.json"
 
 
 class RunDirectory:
@@ -45,19 +53,19 @@ class RunDirectory:
 
     @classmethod
     def create(cls, config: Config) -> RunDirectory:
-        """Make a directory of its own for the run; never write into one that is there already."""
+        """Make a new directory for the run; an existing one is never written into."""
         stamp = datetime.datetime.now().strftime("%Y%m%d-%H%M%S")
         base = config.name or f"{config.algorithm}_{re.sub('[:/]', '.', config.env)}_seed{config.seed}_{stamp}"
         directory = cls(_claim(Path(config.runs_dir), base, exact=config.name is not None))
         directory.checkpoints.mkdir()
-        text = json.dumps({"config": to_dict(config), **provenance()}, indent=2) + "\n"
+        text = json.dumps({"format": FORMAT, "config": to_dict(config), **provenance()}, indent=2) + "\n"
         write_whole(directory.config, text.encode())
         return directory
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:
-        """Let no second process write here. The lock ends with this process, however it ends, and workers that it
-        forks do not inherit it."""
+        """Keep other processes from writing here. The lock ends with this process, however it ends, and forked workers
+        do not inherit it."""
         with (self.path / ".lock").open("a+b") as file:
             try:
                 fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -66,7 +74,7 @@ class RunDirectory:
             yield
 
     def is_locked(self) -> bool:
-        """Whether a process is writing here just now."""
+        """Whether a process is writing here."""
         try:
             with (self.path / ".lock").open("rb") as file:
                 fcntl.lockf(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -78,18 +86,78 @@ class RunDirectory:
 
 
 def load_config(run: Path) -> Config:
-    """The configuration that a run was started with."""
+    """The configuration that a run was started with, in today's words."""
     path = Path(run) / "config.json"
     try:
-        plain = json.loads(path.read_text())["config"]
+        saved = json.loads(path.read_text())
+        plain, version = saved["config"], int(saved.get("format", 1))
     except FileNotFoundError:
         raise UsageError(f"run: {run} is not the directory of a run; it has no config.json.") from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise UsageError(f"run: {path} cannot be read ({type(error).__name__}: {error}).") from None
+    refuse_newer(f"run: {path}", version)
+    if version == 1 and isinstance(plain, dict) and "recipe" in plain:
+        plain = {"algorithm": plain["recipe"], **{name: value for name, value in plain.items() if name != "recipe"}}
     try:
         return rebuild(plain)
     except UsageError as error:
         raise UsageError(f"run: {path} is not a configuration ({str(error).rstrip('.')}).") from None
+
+
+class PolicySpaces(NamedTuple):
+    """The spaces as the agent sees them, with the cost budget where the algorithm has one."""
+
+    observations: spaces.Box
+    actions: spaces.Box | spaces.Discrete
+    max_episode_steps: int
+
+
+def save_spaces(directory: Path, env: CostVectorEnv) -> None:
+    plain = {
+        "observation": _space_to_dict(env.single_observation_space),
+        "action": _space_to_dict(env.single_action_space),
+        "max_episode_steps": env.max_episode_steps,
+    }
+    (directory / SPACES_FILE).write_text(json.dumps(plain, indent=1) + "\n")
+
+
+def load_spaces(directory: Path) -> PolicySpaces:
+    path = directory / SPACES_FILE
+    try:
+        plain = json.loads(path.read_text())
+        observations, actions = _space_from_dict(plain["observation"]), _space_from_dict(plain["action"])
+        steps = int(plain["max_episode_steps"])
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UsageError(f"run: {path} cannot be read ({error}); name the directory of a run.") from None
+    assert isinstance(observations, spaces.Box)
+    return PolicySpaces(observations, actions, steps)
+
+
+def _space_to_dict(space: spaces.Space) -> dict[str, Any]:
+    if isinstance(space, spaces.Discrete):
+        return {"kind": "discrete", "n": int(space.n), "start": int(space.start)}
+    assert isinstance(space, spaces.Box)  # policy_for refuses all others
+    return {
+        "kind": "box",
+        "shape": list(space.shape),
+        "dtype": np.dtype(space.dtype).name,
+        "low": [_finite(x) for x in space.low.ravel().tolist()],
+        "high": [_finite(x) for x in space.high.ravel().tolist()],
+    }
+
+
+def _finite(bound: float) -> float | None:
+    """JSON has no infinity; null stands for no bound."""
+    return bound if math.isfinite(bound) else None
+
+
+def _space_from_dict(plain: dict[str, Any]) -> spaces.Box | spaces.Discrete:
+    if plain["kind"] == "discrete":
+        return spaces.Discrete(plain["n"], start=plain["start"])
+    dtype, shape = np.dtype(plain["dtype"]), tuple(plain["shape"])
+    low = np.array([-np.inf if x is None else x for x in plain["low"]], dtype).reshape(shape)
+    high = np.array([np.inf if x is None else x for x in plain["high"]], dtype).reshape(shape)
+    return spaces.Box(low, high, dtype=dtype.type)
 
 
 def _claim(parent: Path, base: str, exact: bool) -> Path:
@@ -109,7 +177,7 @@ def _claim(parent: Path, base: str, exact: bool) -> Path:
 
 
 def provenance() -> dict[str, Any]:
-    """With what the run was made."""
+    """Versions of packages and Python, machine and commit."""
     import importlib.metadata
     import platform
 

@@ -1,4 +1,4 @@
-"""What runs there are and how each is doing, read from their directories alone."""
+"""The runs in a directory with their status and main numbers, read from their files alone."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from flashbulb.storage.csv_log import read_csv
 from flashbulb.storage.run_directory import RunDirectory, load_config
 
 
-class Listed(NamedTuple):
-    """A run in one line; numbers are nan before the first iteration."""
+class RunSummary(NamedTuple):
+    """A run in one line; numbers are NaN before the first iteration."""
 
     name: str
     config: Config
@@ -26,8 +26,8 @@ class Listed(NamedTuple):
     violation_rate: float
 
 
-def list_runs(parent: Path) -> list[Listed]:
-    """The runs in a directory, oldest first; other things in it are passed over."""
+def list_runs(parent: Path) -> list[RunSummary]:
+    """The runs in a directory, oldest first; other files and directories are ignored."""
     try:
         inside = list(parent.iterdir())
     except OSError as error:
@@ -36,16 +36,20 @@ def list_runs(parent: Path) -> list[Listed]:
     return [read_run(path) for path in paths]
 
 
-def read_run(path: Path) -> Listed:
+def read_run(path: Path) -> RunSummary:
     config = load_config(path)
     metrics = read_metrics(path)
     done = len(metrics.get("steps", ()))
     if not done:
-        return Listed(path.name, config, status(path, config, 0), 0, np.nan, np.nan, np.nan)
-    tail = max(1, done // 10)
-    returns, cost = metrics["return"][-tail:].mean(), metrics["cost"][-tail:].mean()
+        return RunSummary(path.name, config, status(path, config, 0), 0, np.nan, np.nan, np.nan)
+    returns, cost = last_tenth(metrics["return"]).mean(), last_tenth(metrics["cost"]).mean()
     rate = metrics["violation_rate"][-1]
-    return Listed(path.name, config, status(path, config, done), metrics["steps"][-1], returns, cost, rate)
+    return RunSummary(path.name, config, status(path, config, done), metrics["steps"][-1], returns, cost, rate)
+
+
+def last_tenth(column: np.ndarray) -> np.ndarray:
+    """The values of the last tenth of the iterations, of one at least: what "at the end of a run" means."""
+    return column[-max(1, len(column) // 10) :]
 
 
 def read_metrics(path: Path) -> dict[str, np.ndarray]:
@@ -59,12 +63,12 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
         return read_csv(path)
     except FileNotFoundError:
         return {}
-    except (OSError, ValueError, TypeError) as error:  # damage
+    except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"run: {path} cannot be read ({error}).") from None
 
 
 def status(path: Path, config: Config, iterations: int) -> str:
-    """Running while a process holds its lock; when none does it is finished or was interrupted."""
+    """Running while a process holds the lock, otherwise finished or interrupted."""
     if RunDirectory(path).is_locked():
         return "running"
     return "finished" if iterations >= config.iterations else "interrupted"

@@ -17,7 +17,7 @@ from typing import Any, Literal, NamedTuple
 from flashbulb.algorithms.registry import configure
 from flashbulb.config import Config
 from flashbulb.cores import usable_cores
-from flashbulb.storage.policy_spaces import FILE  # the last file that a run writes before its first iteration
+from flashbulb.storage.run_directory import SPACES_FILE  # the last file that a run writes before its first iteration
 from flashbulb.studies.plan import Job, StudyPlan, flat_settings
 
 
@@ -46,7 +46,7 @@ def start_run(config: Config, run: Path, log: Path) -> subprocess.Popen[bytes]:
 
 def run_command(config: Config, run: Path) -> list[str]:
     """The arguments of `flashbulb` that train or resume the run."""
-    if (run / FILE).exists():
+    if (run / SPACES_FILE).exists():
         return ["resume", str(run), *(["--threads", str(config.threads)] if config.threads else [])]
     _remove_incomplete(run)
     return ["train", config.algorithm, config.env, *run_options(config)]
@@ -70,7 +70,7 @@ def _option_values(value: Any) -> list[str]:
 
 def _remove_incomplete(run: Path) -> None:
     """Remove a directory whose process was killed while creating it: it can be neither trained nor resumed."""
-    for name in (".lock", "config.json", "config.json.tmp", f"{FILE}.tmp"):
+    for name in (".lock", "config.json", "config.json.tmp", f"{SPACES_FILE}.tmp"):
         (run / name).unlink(missing_ok=True)
     for path in (run / "checkpoints", run):
         if path.is_dir():

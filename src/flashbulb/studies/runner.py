@@ -11,7 +11,7 @@ from rich.console import Console
 
 from flashbulb.analysis.run_table import write_table
 from flashbulb.errors import Interrupted
-from flashbulb.plots.study_figures import draw
+from flashbulb.plots.study_figures import draw_study_figure
 from flashbulb.storage.checkpoint import Checkpoints
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.storage.run_list import read_run
@@ -120,6 +120,6 @@ def write_results(plan: StudyPlan) -> list[Path]:
     written = [plan.path / "table.md"]
     for kind in plan.study.kinds:
         path = plan.path / ("figure.png" if kind == plan.study.kinds[0] else f"figure-{kind}.png")
-        draw(kind, runs, path, plan.labels)
+        draw_study_figure(kind, runs, path, plan.labels)
         written.append(path)
     return written

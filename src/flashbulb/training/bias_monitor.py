@@ -10,7 +10,7 @@ import numpy as np
 from flashbulb.algorithms.cost_budget import make_training_env, set_env_budget
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.registry import get_algorithm
-from flashbulb.analysis.critic_bias import Agent, Bias, measure_bias, members_for
+from flashbulb.analysis.critic_bias import CriticBias, FrozenAgent, bias_num_envs, measure_bias
 from flashbulb.config import Config
 from flashbulb.training.train_state import TrainState
 
@@ -25,7 +25,7 @@ class BiasMonitor:
     def __init__(self, config: Config, policy: Policy) -> None:
         self.config, self.policy, self.env = config, policy, None
         if config.bias_every:
-            members = members_for(config.bias_states)
+            members = bias_num_envs(config.bias_states)
             self.env = make_training_env(get_algorithm(config.algorithm), dataclasses.replace(config, num_envs=members))
 
     def measure(self, state: TrainState) -> dict[str, float]:
@@ -36,7 +36,7 @@ class BiasMonitor:
         set_env_budget(self.env, state.learner.schedule)
         params = jax.tree.map(np.asarray, state.learner.policy)
         normalise = state.normaliser.frozen()
-        agent = Agent(self.policy, params, state.learner.critics, normalise, self.config.cost_gamma)
+        agent = FrozenAgent(self.policy, params, state.learner.critics, normalise, self.config.cost_gamma)
         seed, states = self.config.seed, self.config.bias_states
         return columns(measure_bias(agent, self.env, seed, int(state.totals.steps), states))
 
@@ -45,13 +45,13 @@ class BiasMonitor:
             self.env.close()
 
 
-COLUMNS = tuple(
-    name + kind
-    for kind in ("", "_risky")
-    for name in ("critic_bias", "critic_bias_low", "critic_bias_high", "true_cost_value")
+COLUMNS = (
+    *("critic_bias_rollout", "critic_bias_rollout_low", "critic_bias_rollout_high", "true_cost_value"),
+    *("critic_bias_rollout_risky", "critic_bias_rollout_risky_low", "critic_bias_rollout_risky_high"),
+    "true_cost_value_risky",
 )
 
 
-def columns(bias: Bias) -> dict[str, float]:
+def columns(bias: CriticBias) -> dict[str, float]:
     numbers = [x for group in (bias.all, bias.risky) for x in (*group.bias, group.truth)]
     return {name: float("nan") if x is None else x for name, x in zip(COLUMNS, numbers, strict=True)}

@@ -20,7 +20,7 @@ from flashbulb.algorithms.critic_fit import blas
 from flashbulb.algorithms.learner import Learner, LearnerState
 from flashbulb.algorithms.policy import policy_for
 from flashbulb.algorithms.registry import get_algorithm
-from flashbulb.analysis.memory_snapshots import save_memory_snapshot, snapshot_iterations
+from flashbulb.analysis.memory_snapshots import most_dangerous_env, save_memory_snapshot, snapshot_iterations
 from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.cores import thread_count
@@ -32,9 +32,8 @@ from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
 from flashbulb.storage.csv_log import recorded_iterations
-from flashbulb.storage.policy_spaces import save_spaces
-from flashbulb.storage.run_directory import RunDirectory, load_config
-from flashbulb.storage.wandb_log import load_wandb
+from flashbulb.storage.loggers import load_wandb
+from flashbulb.storage.run_directory import RunDirectory, load_config, save_spaces
 from flashbulb.training.bias_monitor import BiasMonitor
 from flashbulb.training.collect import Sampler, collect
 from flashbulb.training.graceful_stop import graceful_stop
@@ -118,7 +117,8 @@ def _learn(
                 recorder.record(row, batch, seconds)
                 if n + 1 in snapshots:
                     with writing(directory):
-                        save_memory_snapshot(directory.path, state.memory, state.normaliser, before, batch)
+                        danger = most_dangerous_env(before, batch.costs, batch.ended)
+                        save_memory_snapshot(directory.path, n + 1, state.memory, state.normaliser, danger)
                 if stop.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
                     state = state._replace(env=env.get_state())
                     recorder.checkpoint(state)

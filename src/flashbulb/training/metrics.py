@@ -8,7 +8,7 @@ import numpy as np
 
 from flashbulb.batch import Batch
 from flashbulb.memory import FlashbulbMemory, anticipation
-from flashbulb.storage.csv_log import Row
+from flashbulb.storage.csv_log import CsvRow
 
 
 class Totals(NamedTuple):
@@ -36,7 +36,7 @@ class Totals(NamedTuple):
         )
 
 
-def episode_rows(batch: Batch, steps_before: int) -> list[Row]:
+def episode_rows(batch: Batch, steps_before: int) -> list[CsvRow]:
     """A row per episode that ended in the batch."""
     num_envs = batch.costs.shape[1]
     return [
@@ -52,7 +52,7 @@ def episode_rows(batch: Batch, steps_before: int) -> list[Row]:
     ]
 
 
-def metrics_row(batch: Batch, totals: Totals, memory: FlashbulbMemory, measured: dict[str, Any]) -> Row:
+def metrics_row(batch: Batch, totals: Totals, memory: FlashbulbMemory, measured: dict[str, Any]) -> CsvRow:
     """A row of metrics.csv: a function of the configuration and the seed alone, so no times."""
     iterations, means = int(totals.iterations), batch.means
     known = memory.size > 0

@@ -9,10 +9,10 @@ from types import TracebackType
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 
-from flashbulb.storage.csv_log import Row
+from flashbulb.storage.csv_log import CsvRow
 
 
-def headline(row: Row, limit: float, rate: float) -> str:
+def headline(row: CsvRow, limit: float, rate: float) -> str:
     """The numbers that matter, in one line."""
     memory = f"  beta {row['beta']:.2f}  memory {row['memory_size']:,}" if row["memory_size"] else ""
     mark = "~" if row["episode_estimated"] else ""
@@ -44,7 +44,7 @@ class TerminalProgress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         self._progress.stop()
 
-    def show(self, row: Row, rate: float) -> None:
+    def show(self, row: CsvRow, rate: float) -> None:
         self._progress.update(self._task, advance=1, description=headline(row, self.limit, rate))
 
 
@@ -61,7 +61,7 @@ class PlainProgress:
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, tb: TracebackType | None) -> None:
         return None
 
-    def show(self, row: Row, rate: float) -> None:
+    def show(self, row: CsvRow, rate: float) -> None:
         now, done = time.monotonic(), int(row["iteration"]) + 1
         if now - self.last < self.every and done < self.iterations:
             return

@@ -1,4 +1,4 @@
-"""Writes what the loop reports: metrics, episodes, timing, dashboards, checkpoints, and the result at the end."""
+"""Writes what the training loop reports: metrics, episodes, timing, dashboards, checkpoints, and the final result."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ from rich.console import Console
 from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.errors import RunError
-from flashbulb.plots.run_curves import draw_curves
+from flashbulb.plots.learning_curves import draw_run
 from flashbulb.storage.checkpoint import Checkpoints, best_feasible
-from flashbulb.storage.csv_log import CsvLog, Row, read_csv
+from flashbulb.storage.csv_log import CsvLog, CsvRow, read_csv
+from flashbulb.storage.loggers import TensorBoardLogger, WandbLogger
 from flashbulb.storage.run_directory import RunDirectory
-from flashbulb.storage.tensorboard_log import TensorBoard
-from flashbulb.storage.wandb_log import WeightsAndBiases
+from flashbulb.storage.run_list import last_tenth
 from flashbulb.training.metrics import episode_rows
 from flashbulb.training.train_state import TrainState
 
 
 class Result(NamedTuple):
-    """What `train` returns: where the run is, its metrics by column, and its last iteration."""
+    """What `train` returns: the run's directory, its metrics by column, and the metrics of its last iteration."""
 
     directory: Path
     metrics: dict[str, np.ndarray]
-    summary: Row
+    summary: CsvRow
 
 
 class Recorder:
-    """Goes on from a state: what the files have beyond it is forgotten, for the loop will report it again."""
+    """Continues from a state: rows that the files have beyond it are removed, since the loop will report them again."""
 
     def __init__(self, directory: RunDirectory, config: Config, state: TrainState) -> None:
         self.directory, self.config = directory, config
@@ -43,12 +43,12 @@ class Recorder:
         with writing(directory):
             for log in (self.metrics, self.episodes, self.timing):
                 log.forget_from(state.iteration)
-            tensorboard = TensorBoard(directory.path, state.iteration, int(state.totals.steps))
-        self.dashboards: list[TensorBoard | WeightsAndBiases] = [tensorboard]
+            tensorboard = TensorBoardLogger(directory.path, state.iteration, int(state.totals.steps))
+        self.dashboards: list[TensorBoardLogger | WandbLogger] = [tensorboard]
         if config.wandb:
-            self.dashboards.append(WeightsAndBiases(directory.path, config))
+            self.dashboards.append(WandbLogger(directory.path, config))
 
-    def record(self, row: Row, batch: Batch, seconds: float) -> None:
+    def record(self, row: CsvRow, batch: Batch, seconds: float) -> None:
         rate = batch.size / seconds
         with writing(self.directory):
             self.metrics.write([row])
@@ -58,7 +58,7 @@ class Recorder:
                 dashboard.write(row | {"steps_per_second": rate}, int(row["steps"]))
 
     def checkpoint(self, state: TrainState) -> None:
-        """Old ones go only after the new one is safe on disk, and it only after the rows that it follows."""
+        """Flush the rows, then save the state, then delete old checkpoints: a crash in between loses nothing."""
         with writing(self.directory):
             for log in (self.metrics, self.episodes, self.timing):
                 log.sync()
@@ -68,7 +68,7 @@ class Recorder:
 
     def close(self) -> None:
         for dashboard in self.dashboards:
-            with contextlib.suppress(OSError):  # whoever closes has been told what is wrong with the disk
+            with contextlib.suppress(OSError):  # the error of the disk has been reported before
                 dashboard.close()
 
     def finish(self, console: Console) -> Result:
@@ -81,7 +81,7 @@ class Recorder:
 
 @contextlib.contextmanager
 def writing(directory: RunDirectory) -> Iterator[None]:
-    """Say in words what went wrong with the run's files."""
+    """Turn an OSError of the run's files into a RunError that says what is wrong."""
     try:
         yield
     except OSError as error:
@@ -101,17 +101,16 @@ def read_result(directory: RunDirectory) -> Result:
 
 def draw(directory: RunDirectory, config: Config, result: Result) -> None:
     title = f"{config.algorithm} on {config.env}, seed {config.seed}"
-    draw_curves(result.metrics, config.cost_limit, title, directory.figure)
+    draw_run(result.metrics, config.cost_limit, title, directory.figure)
 
 
 def summary_text(metrics: dict[str, np.ndarray], config: Config, directory: RunDirectory) -> str:
-    """The result in words, over the last tenth of the run and over all of it."""
-    tail = max(1, len(metrics["steps"]) // 10)
-    returns, cost = metrics["return"][-tail:].mean(), metrics["cost"][-tail:].mean()
+    """The result as text, over the last tenth of the run and over all of it."""
+    returns, cost = last_tenth(metrics["return"]), last_tenth(metrics["cost"]).mean()
     kept = "under" if cost <= config.cost_limit else "OVER"
     return (
-        f"\nAfter {metrics['steps'][-1]:,.0f} steps (mean of the last {tail} iterations):\n"
-        f"  episode return   {returns:.2f}\n"
+        f"\nAfter {metrics['steps'][-1]:,.0f} steps (mean of the last {len(returns)} iterations):\n"
+        f"  episode return   {returns.mean():.2f}\n"
         f"  episode cost     {cost:.2f}  ({kept} the limit of {config.cost_limit:g})\n"
         f"Over the whole of training:\n"
         f"  violation rate   {100 * metrics['violation_rate'][-1]:.0f} % of iterations above the limit\n"

@@ -18,7 +18,7 @@ from flashbulb.envs.base import LidarGroups, lidar_groups_of
 from flashbulb.errors import UsageError
 from flashbulb.memory import Balance, FlashbulbMemory
 from flashbulb.normaliser import Normaliser
-from flashbulb.storage.checkpoint import load_arrays, unflatten
+from flashbulb.storage.checkpoint import STATE_NAMES, load_arrays, unflatten
 from flashbulb.training.collect import RunningEpisodes
 from flashbulb.training.metrics import Totals
 
@@ -54,7 +54,8 @@ def restore(path: Path, env: CostVectorEnv, learner: Learner, config: Config) ->
     shapes = jax.eval_shape(lambda: _init_learner(learner, observations.shape[1], config))
     # The entries of a snapshot are the environment's own choice.
     snapshot = {name.removeprefix("env/"): array for name, array in arrays.items() if name.startswith("env/")}
-    state = unflatten(arrays, _assemble(shapes, observations, snapshot, lidar_groups_of(env), config), path)
+    like = _assemble(shapes, observations, snapshot, lidar_groups_of(env), config)
+    state = unflatten(arrays, like, STATE_NAMES, path)
     expected, found = (
         jax.tree.map(np.shape, tree) for tree in ((shapes, observations), (state.learner, state.running.observations))
     )
