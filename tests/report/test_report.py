@@ -323,7 +323,7 @@ def test_on_the_command_line(study, tmp_path, capsys):
         ([], "none named"),
         (["nowhere"], "must be a run, a study or a directory of runs"),
         (["RUN", "--episodes", "-1"], "episodes: -1"),
-        (["RUN", "--episodes", "21"], "from 0 to 20"),
+        (["RUN", "--episodes", "21"], "at least 0 and at most 20"),
         (["RUN", "-o", "a.pdf"], r"\.html"),
         (["RUN", "-o", "nowhere/a.html"], "does not exist"),
     ],

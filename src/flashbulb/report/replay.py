@@ -9,6 +9,7 @@ import numpy as np
 from flashbulb.analysis.evaluation import evaluation_env, evaluation_seed
 from flashbulb.analysis.intrinsic_map import intrinsic_cost_map, map_env, observe_layout, remembered_positions
 from flashbulb.analysis.memory_snapshots import MemorySnapshot, read_snapshot
+from flashbulb.analysis.rollout import rollout
 from flashbulb.analysis.trained_policy import TrainedPolicy, newest_arrays
 from flashbulb.config import Config
 from flashbulb.envs import CostVectorEnv, State
@@ -73,7 +74,7 @@ def _replay_run(run: ReportRun, episodes: int) -> tuple[int, list[dict[str, Any]
 
 
 def record_episodes(env: CostVectorEnv, policy: TrainedPolicy, views: list[Any]) -> list[RecordedEpisode]:
-    """Record the first episode of every environment, with the seeds and noise of `analysis.evaluation.play`."""
+    """Record the first episode of every environment, with the seeds and noise of `analysis.evaluation.run_episodes`."""
     seed = evaluation_seed(policy.config.seed)
     policy.rng = np.random.default_rng([seed, 2])
     episodes = [RecordedEpisode([], [], view) for view in views]
@@ -81,14 +82,14 @@ def record_episodes(env: CostVectorEnv, policy: TrainedPolicy, views: list[Any])
     for view in views:
         view.record()
     running = np.ones(env.num_envs, bool)
-    while running.any():
-        obs, reward, cost, terminated, truncated, _ = env.step(policy.predict(obs, deterministic=False))
-        ended = terminated | truncated
+    for step in rollout(env, lambda observations, _: policy.predict(observations, deterministic=False), obs):
         for i in np.flatnonzero(running):
-            episodes[i].rewards.append(float(reward[i]))
-            episodes[i].costs.append(float(cost[i]))
-            episodes[i].view.repeat() if ended[i] else episodes[i].view.record()
-        running &= ~ended
+            episodes[i].rewards.append(float(step.rewards[i]))
+            episodes[i].costs.append(float(step.costs[i]))
+            episodes[i].view.repeat() if step.ended[i] else episodes[i].view.record()
+        running &= ~step.ended
+        if not running.any():
+            break
     return episodes
 
 

@@ -130,7 +130,7 @@ _ALL = (
         "Figures 11 and 12",
         "PIDLag with one cost critic, with the larger of two, and with MICE: bias, return and cost.",
         "Two critics reduce the underestimation but do not remove it; MICE does, and keeps the limit better.",
-        _algorithms("pid-lag", "td3-pid", "mice-pid"),
+        _algorithms("pid-lag", "pid-lag-twin", "mice-pid"),
         GOALS,
         ("bias", "curves", "bars"),
     ),
