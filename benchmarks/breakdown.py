@@ -112,7 +112,7 @@ def measure(config: Config, iterations: int) -> Timers:
         if n == 1:
             timers.clear()
         noise = np.asarray(policy.noise(jax.random.key(n), (config.horizon, config.num_envs)))
-        normalise = state.normaliser.affine()
+        normalise = state.normaliser.frozen()
         params = jax.tree.map(np.asarray, state.learner.policy)
         batch, running = sample_batch(env, policy, params, normalise, noise, state.running)
         memory, intrinsic, _ = recall(state.memory, memory_input(batch, n, state.learner, policy, normalise, config))

@@ -60,7 +60,7 @@ def with_zero_values(config):
     return nothing._replace(networks=jax.tree.map(np.zeros_like, nothing.networks))
 
 
-UNIT = Normaliser.empty(2).affine()
+UNIT = Normaliser.empty(2).frozen()
 
 
 @pytest.mark.parametrize(("scale", "c"), [("episode", 15.0), ("step", 15.0 / 250)])
@@ -163,12 +163,12 @@ def test_8_a_truncation_of_the_environments_own_is_believed_and_bootstrapped(wal
 def test_13_whoever_holds_a_frozen_normaliser_is_safe_from_those_who_absorb():
     """Evaluation and an iteration's sampling hold the frozen one; training's statistics go on without them."""
     normaliser = Normaliser.empty(2)
-    frozen = normaliser.affine()
+    frozen = normaliser.frozen()
     seen = frozen(np.ones((1, 2), np.float32))
     later = normaliser.absorb(np.random.default_rng(0).normal(3.0, 2.0, (500, 2)))
     np.testing.assert_array_equal(frozen(np.ones((1, 2), np.float32)), seen)
     assert int(normaliser.seen) == 0
-    assert (later.affine()(np.ones((1, 2), np.float32)) < 0).all()
+    assert (later.frozen()(np.ones((1, 2), np.float32)) < 0).all()
 
 
 def test_14_no_transition_leads_from_one_episode_into_the_next(walker):
@@ -185,7 +185,7 @@ def test_15_memory_and_query_meet_under_the_same_normaliser_and_distance_matters
     danger = rng.normal(size=(10, 3)).astype(np.float32)
     config = MemoryConfig(neighbours=1, embedding=2)
     memory = FlashbulbMemory.empty(3, config, rng).remember(danger, 0, config)
-    drifted = Normaliser.empty(3).absorb(rng.normal(5.0, 3.0, (100, 3))).affine()
+    drifted = Normaliser.empty(3).absorb(rng.normal(5.0, 3.0, (100, 3))).frozen()
     at_danger, _ = memory.intrinsic_cost(danger, drifted, config)
     np.testing.assert_allclose(at_danger, 1.0, rtol=1e-5)
     away = [memory.intrinsic_cost(danger + by, drifted, config)[0].mean() for by in (0.05, 0.5, 5.0)]

@@ -1,7 +1,7 @@
 """Every number of a run in one place: documented dataclasses from which the command line is made.
 
-Defaults are the paper's Table 2; where we depart, the field says why. An algorithm (`algorithms/registry.py`) may replace
-defaults; the user may replace both.
+Defaults are the paper's Table 2; where we depart, the field says why. An algorithm
+(`algorithms/registry.py`) may replace defaults; the user may replace both.
 """
 
 from __future__ import annotations
@@ -43,6 +43,8 @@ class CriticConfig:
     """Weight of the squared norm of the parameters ("normalization coefficient" in the paper)."""
     max_grad_norm: float = 40.0
     """Gradients longer than this are shortened to it."""
+    backend: Literal["compiled", "optax"] = "compiled"
+    """What fits them: compiled loops around BLAS, or optax under JAX, which is slower; the same up to rounding."""
 
 
 @dataclass(frozen=True)
@@ -238,6 +240,8 @@ class Config:
     """Environment steps sampled before each update."""
     threads: int | None = None
     """Threads for physics and nearest neighbours (default: all cores); results do not depend on it."""
+    physics: Literal["compiled", "rollout"] = "compiled"
+    """How MuJoCo is called: from compiled code, or by `mujoco.rollout`, which is slower; results are the same."""
     vectorise: Literal["processes", "threads", "serial"] = "processes"
     """How an environment of your own is run `num_envs` times; results do not depend on it."""
     runs_dir: Path = Path("runs")

@@ -37,7 +37,7 @@ class Normaliser(NamedTuple):
         varies = self.variance > 1e-12
         return np.where(varies, 1.0 / np.sqrt(np.where(varies, self.variance, 1.0)), 1.0)
 
-    def affine(self) -> FrozenNormaliser:
+    def frozen(self) -> FrozenNormaliser:
         """The two float32 vectors that networks need."""
         return FrozenNormaliser(self.mean.astype(np.float32), self.scale.astype(np.float32))
 

@@ -14,7 +14,7 @@ from flashbulb.config import BalanceConfig, Config, CriticConfig
 from flashbulb.normaliser import Normaliser
 
 CRITICS = init_critics(jax.random.key(0), 3, 1, CriticConfig(hidden=(4,)))
-IDENTITY = Normaliser.empty(3).affine()
+IDENTITY = Normaliser.empty(3).frozen()
 STEPS, MEMBERS, GAMMA = 15, 3, 0.9
 
 

@@ -32,7 +32,7 @@ def agent(value_of_place, mean=MEAN):
     params = GaussianParams([Layer(np.zeros((PLACES, 1), np.float32), np.full(1, mean, np.float32))], np.zeros(1))
     tables = np.stack([np.full(PLACES, 7.0), value_of_place])[:, :, None].astype(np.float32)
     critics = Critics([Layer(tables, np.zeros((2, 1), np.float32))], ())
-    identity = Normaliser.empty(PLACES).affine()
+    identity = Normaliser.empty(PLACES).frozen()
     return FrozenAgent(Gaussian(env.single_action_space), params, critics, identity, GAMMA)
 
 
@@ -91,7 +91,7 @@ def test_an_environment_without_clock_or_generator_of_ours():
     try:
         params = GaussianParams([Layer(np.zeros((3, 2), np.float32), np.zeros(2, np.float32))], np.zeros(2))
         critics = Critics([Layer(np.zeros((2, 3, 1), np.float32), np.full((2, 1), 3.0, np.float32))], ())
-        walker = FrozenAgent(Gaussian(env.single_action_space), params, critics, Normaliser.empty(3).affine(), 0.8)
+        walker = FrozenAgent(Gaussian(env.single_action_space), params, critics, Normaliser.empty(3).frozen(), 0.8)
         found = measure_bias(walker, env, 0, 0, states=6, rollouts=2)
     finally:
         env.close()

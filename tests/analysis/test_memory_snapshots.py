@@ -1,5 +1,7 @@
 """Snapshots of the memory beside a run, and the map of intrinsic cost that is drawn from them."""
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 from rich.console import Console
@@ -70,7 +72,7 @@ def test_the_most_dangerous_environment_by_its_first_episode_alone():
     rng = np.random.default_rng(0)
     costs, ended = (rng.random((30, 6)) < 0.2).astype(float), rng.random((30, 6)) < 0.1
     sums = [sum(costs[: [*np.flatnonzero(ended[:, m]), 29][0] + 1, m]) for m in range(6)]
-    assert sums[most_dangerous(costs, ended)] == max(sums)
+    assert sums[most_dangerous(SimpleNamespace(costs=costs, ended=ended))] == max(sums)
 
 
 @pytest.mark.parametrize("env_id", ["HazardField-v0", "SafetyPointGoal1-v0"])
@@ -82,8 +84,8 @@ def test_the_intrinsic_cost_is_greatest_where_the_view_was_remembered(env_id):
     state = here.views[place, heading].copy()
     state[: here.motion] = 0.7  # it was moving
     config = MemoryConfig(neighbours=1)
-    memory = FlashbulbMemory.empty(len(state), config, np.random.default_rng(0)).remember(state[None], 0, config)
-    normaliser = Normaliser.empty(len(state)).absorb(here.views.reshape(-1, len(state))).affine()
+    memory = FlashbulbMemory.empty(len(state), config, np.random.default_rng(0)).add(state[None], 0, config)
+    normaliser = Normaliser.empty(len(state)).absorb(here.views.reshape(-1, len(state))).frozen()
     snapshot = MemorySnapshot(1, memory, normaliser, {})
     heat = intrinsic_map.intrinsic_cost_map(here, snapshot, config)
     assert heat.shape == (11, 11)

@@ -14,7 +14,7 @@ RNG = np.random.default_rng(0)
 OBSERVATIONS = RNG.normal(size=(TIME, MEMBERS, 2)).astype(np.float32)
 COSTS = (RNG.random((TIME, MEMBERS)) < 0.3).astype(np.float32)
 BIAS = np.ones((TIME, MEMBERS))
-UNIT = Normaliser.empty(2).affine()
+UNIT = Normaliser.empty(2).frozen()
 
 
 def no_likelihood(*arguments):

@@ -38,7 +38,7 @@ def test_the_cost_to_go_is_the_sampled_sum_with_the_critic_where_it_is_cut():
     terminated[5, 0] = truncated[7, 1] = True
     following[7, 1] = final = rng.standard_normal(3).astype(np.float32)
     costs = rng.random((steps, members)).astype(np.float32)
-    normalise = Normaliser.empty(3).absorb(observations).affine()
+    normalise = Normaliser.empty(3).absorb(observations).frozen()
     found = cost_to_go(
         critics, observations[:-1], following, costs, terminated, terminated | truncated, normalise, gamma=gamma
     )

@@ -68,7 +68,7 @@ def test_a_remembered_state_frightens_more_than_a_far_one(rng):
     config = MemoryConfig(neighbours=1)
     states = rng.standard_normal((20, 5)).astype(np.float32)
     memory = memory_of(states, config)
-    identity = Normaliser.empty(5).affine()
+    identity = Normaliser.empty(5).frozen()
     near, _ = memory.intrinsic_cost(states, identity, config)
     far, _ = memory.intrinsic_cost(states + 5, identity, config)
     np.testing.assert_allclose(near, 1.0, atol=1e-6)
@@ -78,7 +78,7 @@ def test_a_remembered_state_frightens_more_than_a_far_one(rng):
 def test_an_empty_memory_frightens_nobody(rng):
     config = MemoryConfig()
     memory = memory_of(np.zeros((0, 4), np.float32), config)
-    cost, _ = memory.intrinsic_cost(rng.standard_normal((9, 4)), Normaliser.empty(4).affine(), config)
+    cost, _ = memory.intrinsic_cost(rng.standard_normal((9, 4)), Normaliser.empty(4).frozen(), config)
     assert cost.tolist() == [0.0] * 9
 
 
@@ -98,7 +98,7 @@ def test_old_states_are_seen_through_todays_normaliser(rng):
     states = rng.standard_normal((10, 4)).astype(np.float32)
     memory = memory_of(states, config)
     for drift in (1.0, 3.0):
-        normalise = Normaliser.empty(4).absorb(drift * rng.standard_normal((100, 4)) + drift).affine()
+        normalise = Normaliser.empty(4).absorb(drift * rng.standard_normal((100, 4)) + drift).frozen()
         cost, _ = memory.intrinsic_cost(states, normalise, config)
         np.testing.assert_allclose(cost, 1.0, atol=1e-6)
 
@@ -117,7 +117,7 @@ def test_projection_keeps_squared_distances_in_the_mean(rng):
 def test_threads_change_nothing(rng):
     config = MemoryConfig()
     memory = memory_of(rng.standard_normal((500, 6)).astype(np.float32), config)
-    x, identity = rng.standard_normal((300, 6)), Normaliser.empty(6).affine()
+    x, identity = rng.standard_normal((300, 6)), Normaliser.empty(6).frozen()
     one, _ = memory.intrinsic_cost(x, identity, config, workers=1)
     two, _ = memory.intrinsic_cost(x, identity, config, workers=2)
     np.testing.assert_array_equal(one, two)
@@ -126,7 +126,7 @@ def test_threads_change_nothing(rng):
 def test_running_mean_of_distances_starts_with_the_first_batch_and_then_moves_slowly(rng):
     config = MemoryConfig(neighbours=3, embedding=0, distance="mean")
     memory = memory_of(rng.standard_normal((40, 4)).astype(np.float32), config)
-    identity, x = Normaliser.empty(4).affine(), rng.standard_normal((60, 4)).astype(np.float32)
+    identity, x = Normaliser.empty(4).frozen(), rng.standard_normal((60, 4)).astype(np.float32)
     first = memory.squared_distances(x, identity, config, None, 1).mean()
     _, memory = memory.intrinsic_cost(x, identity, config)
     assert float(memory.mean_squared_distance) == pytest.approx(first)

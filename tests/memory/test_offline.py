@@ -186,7 +186,7 @@ def stream(cap, supply=None, **settings):
 
 def lesson(met, n, log_pi=lambda s, a: np.zeros(len(s))):
     states = np.asarray(met, np.float32).reshape(-1, 1, 1)
-    return MemoryInput(states, np.ones((len(met), 1), bool), n, Normaliser.empty(1).affine(), log_pi)
+    return MemoryInput(states, np.ones((len(met), 1), bool), n, Normaliser.empty(1).frozen(), log_pi)
 
 
 def test_data_join_what_was_met_outlive_the_window_and_give_way_at_the_cap():

@@ -65,7 +65,7 @@ def foresight(view: str) -> float:
     """AUC of c^I in a batch with the memory of another, eight episodes that it has nothing else in common with."""
     rng = np.random.default_rng(3)
     config = configure("mice-cpo", "E", memory={"view": view, "embedding": 0, "xi": 0.1})
-    normalise = Normaliser.empty(14).affine()
+    normalise = Normaliser.empty(14).frozen()
     memory = FlashbulbMemory.empty(14, config.memory, np.random.default_rng(0), rings=((6, 14),))
     observations, unsafe, _ = batch(rng)
     lesson = MemoryInput(observations, unsafe, 0, normalise, lambda *_: np.zeros(0))
@@ -83,7 +83,7 @@ def test_it_recognises_danger_in_episodes_that_it_has_not_seen():
 def test_the_plain_view_is_the_papers_to_the_last_bit():
     rng = np.random.default_rng(0)
     states, seen = rng.normal(size=(2, 40, 5)).astype(np.float32)
-    normalise = Normaliser.empty(5).affine()
+    normalise = Normaliser.empty(5).frozen()
     memory = FlashbulbMemory.empty(5, MemoryConfig(), np.random.default_rng(0), rings=((1, 4),))
     memory = memory.remember(states, 0, MemoryConfig()).update_salience(seen, np.arange(40) < 20, normalise)
     np.testing.assert_array_equal(memory.embed(seen, normalise), normalise(seen) @ memory.projection)

@@ -112,8 +112,8 @@ def test_a_field_with_a_default_may_be_missing(tmp_path):
 
     arrays = load_arrays(newest(made_run(tmp_path, "r", "mice-cpo")))
     full = read_fields(arrays, FlashbulbMemory, "memory")
-    np.testing.assert_array_equal(full.rings, arrays.pop("memory/lidar_groups"))
-    assert read_fields(arrays, FlashbulbMemory, "memory").rings.shape == (0, 2)
+    np.testing.assert_array_equal(full.lidar_groups, arrays.pop("memory/lidar_groups"))
+    assert read_fields(arrays, FlashbulbMemory, "memory").lidar_groups.shape == (0, 2)
     del arrays["memory/states"]
     with pytest.raises(KeyError):
         read_fields(arrays, FlashbulbMemory, "memory")

@@ -5,16 +5,16 @@ import dataclasses
 import jax
 import numpy as np
 
-from flashbulb.algorithms.learner import init_learner
+from flashbulb.algorithms.cost_budget import make_training_env
+from flashbulb.algorithms.learner import Learner
 from flashbulb.algorithms.policy import policy_for
 from flashbulb.algorithms.registry import configure, get_algorithm
-from flashbulb.algorithms.training_env import make_training_env
 from flashbulb.envs.base import lidar_groups_of
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.storage.checkpoint import Checkpoints
 from flashbulb.storage.csv_log import CsvLog
 from flashbulb.storage.run_directory import RunDirectory, save_spaces
-from flashbulb.training.train_state import _around
+from flashbulb.training.train_state import _assemble
 
 COLUMNS = ("return", "cost", "violation_rate")
 
@@ -24,26 +24,25 @@ def made_run(runs_dir, name, algorithm_name="cpo", env="HazardField-v0", iterati
     sizes = {"num_envs": 3, "steps_per_iteration": 300, "steps": 300 * iterations, "policy": {"hidden": (16, 8)}}
     config = configure(algorithm_name, env, runs_dir=runs_dir, name=name, seed=seed, **(sizes | settings))
     config = dataclasses.replace(config, vectorise="serial")
-    world = make_training_env(get_algorithm(algorithm_name), config)
-    policy = policy_for(world.single_observation_space, world.single_action_space)
-    rng, size = np.random.default_rng(seed), world.single_observation_space.shape[0]
+    env_batch = make_training_env(get_algorithm(algorithm_name), config)
+    policy = policy_for(env_batch.single_observation_space, env_batch.single_action_space)
+    algorithm = get_algorithm(algorithm_name)
+    rng, size = np.random.default_rng(seed), env_batch.single_observation_space.shape[0]
     # Shapes only: to compute JAX's initial weights takes longer than all that is tested with them.
-    shapes = jax.eval_shape(
-        lambda: init_learner(policy, size, get_algorithm(algorithm_name), config, jax.random.key(0))
-    )
+    shapes = jax.eval_shape(lambda: Learner(policy, algorithm, config).init(size, jax.random.key(0)))
     learner = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape).astype(leaf.dtype), shapes)
-    if isinstance(world, BudgetWrapper):
+    if isinstance(env_batch, BudgetWrapper):
         learner = learner._replace(schedule=learner.schedule._replace(budget=np.float32(17.0)))
-    state = _around(learner, world.reset(seed=seed)[0], world.get_state(), lidar_groups_of(world), config)
+    state = _assemble(learner, env_batch.reset(seed=seed)[0], env_batch.get_state(), lidar_groups_of(env_batch), config)
     normaliser = state.normaliser.absorb(rng.normal(0.3, 2.0, (500, size)))
     totals = state.totals._replace(iterations=np.int64(done), steps=np.int64(300 * done))
     state = state._replace(normaliser=normaliser, totals=totals)
     directory = RunDirectory.create(config)
-    save_spaces(directory.path, world)
+    save_spaces(directory.path, env_batch)
     Checkpoints(directory.checkpoints).save(done, state)
     log = CsvLog(directory.metrics)
     for n in range(done):
         values = {name: seed + n * (k + 1.0) for k, name in enumerate(COLUMNS)}
         log.write([{"iteration": n, "steps": 300 * (n + 1), **values}])
-    world.close()
+    env_batch.close()
     return directory.path

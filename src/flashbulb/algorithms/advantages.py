@@ -1,9 +1,17 @@
-"""Generalised advantage estimation over a batch of unequal, cut and finished trajectories."""
+"""Values and advantages of a batch: generalised advantage estimation, extrinsic-intrinsic for cost (equation 6)."""
 
 from __future__ import annotations
 
+import functools
+from typing import NamedTuple
+
 import jax
 import jax.numpy as jnp
+
+from flashbulb.algorithms.critics import Critics, values
+from flashbulb.batch import Array, Batch
+from flashbulb.config import Config
+from flashbulb.normaliser import FrozenNormaliser
 
 
 def gae(
@@ -15,21 +23,21 @@ def gae(
     gamma: float,
     lam: float,
 ) -> jax.Array:
-    """Advantages (time, member) of a reward or cost signal.
+    """Advantages (time, env) of a reward or cost signal.
 
     `next_values[t]` is the value of the observation that followed step t *in the same episode*: of the final
     observation where the episode was truncated, of the next sample where the batch cuts it. Terminal states
-    are worth 0. Nothing leaks across the end of an episode.
+    have value 0. Nothing leaks across the end of an episode.
     """
     delta = signal + gamma * next_values * (1.0 - terminated) - values
-    carry_on = gamma * lam * (1.0 - ended)
+    decay = gamma * lam * (1.0 - ended)
 
     def backwards(following: jax.Array, step: tuple[jax.Array, jax.Array]) -> tuple[jax.Array, jax.Array]:
-        delta_t, carry_t = step
-        advantage = delta_t + carry_t * following
+        delta_t, decay_t = step
+        advantage = delta_t + decay_t * following
         return advantage, advantage
 
-    _, advantages = jax.lax.scan(backwards, jnp.zeros_like(delta[0]), (delta, carry_on), reverse=True)
+    _, advantages = jax.lax.scan(backwards, jnp.zeros_like(delta[0]), (delta, decay), reverse=True)
     return advantages
 
 
@@ -46,3 +54,66 @@ def discounted_return(
     With lambda = 1 the values inside a trajectory cancel and only the bootstrap remains.
     """
     return values + gae(signal, values, next_values, terminated, ended, gamma, 1.0)
+
+
+class Estimates(NamedTuple):
+    """(time, env) each."""
+
+    v_r: jax.Array
+    v_c: jax.Array
+    a_r: jax.Array
+    a_c: jax.Array  # A_C^EI
+    sampled_bias: jax.Array  # V_C - G_C
+    balance_bias: jax.Array  # eps_n of the balancing factor
+
+
+def estimate_advantages(critics: Critics, batch: Batch, rewards: jax.Array, config: Config) -> Estimates:
+    """Values and advantages of every sample; `rewards` are those to learn from."""
+    v_r, v_c = values(critics, batch.normalise(batch.observations))
+    next_v_r, next_v_c = values(critics, batch.normalise(batch.next_observations))
+    ends = batch.terminated, batch.ended
+    costs = batch.costs + batch.beta * batch.intrinsic
+    a_r = gae(rewards, v_r, next_v_r, *ends, config.gamma, config.lam)
+    a_c = gae(costs, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
+    # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
+    sampled_bias = v_c - discounted_return(batch.costs, v_c, next_v_c, *ends, config.cost_gamma)
+    balance_bias = sampled_bias
+    if config.balance.bias == "td":
+        balance_bias = -gae(batch.costs, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+    return Estimates(v_r, v_c, a_r, a_c, sampled_bias, balance_bias)
+
+
+@functools.partial(jax.jit, static_argnames="gamma")
+def cost_to_go(
+    critics: Critics,
+    observations: Array,
+    next_observations: Array,
+    costs: Array,
+    ends: tuple[Array, Array],
+    normalise: FrozenNormaliser,
+    gamma: float,
+) -> jax.Array:
+    """G_C: the discounted extrinsic cost along the sampled trajectory, V_C where it is cut; `ends` are `terminated`
+    and `ended`.
+
+    The memory's criterion for noisy costs. V_C would be an expected cumulative cost as well, but it is the one whose
+    underestimation is to be corrected, and it contains beta c^I: the memory would reinforce itself.
+    """
+    _, v_c = values(critics, normalise(observations))
+    _, next_v_c = values(critics, normalise(next_observations))
+    return discounted_return(costs, v_c, next_v_c, *ends, gamma)
+
+
+def standardise(advantage: jax.Array) -> jax.Array:
+    return (advantage - advantage.mean()) / (advantage.std() + 1e-8)
+
+
+def centre(advantage: jax.Array) -> jax.Array:
+    """Zero mean. Cost advantages keep their scale, because the constraint is in the same units."""
+    return advantage - advantage.mean()
+
+
+def mean_where_unsafe(values: jax.Array, costs: Array) -> jax.Array:
+    """Mean over the states with a positive cost; 0 if there are none."""
+    unsafe = costs > 0
+    return jnp.where(unsafe, values, 0).sum() / jnp.maximum(unsafe.sum(), 1)

@@ -14,8 +14,10 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs, lagrangian_advantage
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.trust_region import Trial, fisher_product, fisher_rows, flatten, line_search, solve
+from flashbulb.batch import ActorBatch
 from flashbulb.config import TrustRegionConfig
 
 # What a step did; the number is what the metrics record.
@@ -80,17 +82,12 @@ def primal_step(dual: Dual, h_g: jax.Array, h_b: jax.Array, s: jax.Array, config
 
 
 def cpo_step(
-    policy: Policy,
-    params: Any,
-    observations: jax.Array,
-    actions: jax.Array,
-    reward_advantage: jax.Array,
-    cost_advantage: jax.Array,
-    constraint: jax.Array,
-    config: TrustRegionConfig,
-) -> tuple[Any, dict[str, jax.Array]]:
+    policy: Policy, params: Any, batch: ActorBatch, constraint: jax.Array, config: TrustRegionConfig
+) -> tuple[Any, Metrics]:
     """One update of the policy. `constraint` is c: positive when the limit is exceeded."""
     theta, unflatten = flatten(params)
+    observations, actions = batch.observations, batch.actions
+    reward_advantage, cost_advantage = batch.reward_advantage, batch.cost_advantage
 
     def outputs_of(vector: jax.Array) -> Any:
         return policy.outputs(unflatten(vector), observations)
@@ -136,3 +133,27 @@ def cpo_step(
         "nu": dual.nu,
     }
     return unflatten(search.theta), report
+
+
+def cpo_actor(policy: Policy, config: TrustRegionConfig) -> ActorStep:
+    """CPO: the cost is a constraint of the step itself."""
+
+    def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
+        params, metrics = cpo_step(policy, actor.params, inputs.batch, inputs.constraint.c, config)
+        return Actor(params, actor.optimiser), metrics
+
+    return step
+
+
+def trpo_actor(policy: Policy, config: TrustRegionConfig) -> ActorStep:
+    """TRPO on the Lagrangian advantage: CPO's step with a constraint that nothing can violate."""
+
+    def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
+        batch = inputs.batch
+        lam = inputs.constraint.multiplier
+        advantage = lagrangian_advantage(batch.reward_advantage, batch.cost_advantage, lam)
+        free = batch._replace(reward_advantage=advantage, cost_advantage=jnp.zeros_like(advantage))
+        params, metrics = cpo_step(policy, actor.params, free, jnp.float32(-1), config)
+        return Actor(params, actor.optimiser), {name: metrics[name] for name in ("kl", "step_fraction", "reward_gain")}
+
+    return step

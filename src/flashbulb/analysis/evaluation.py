@@ -7,8 +7,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from flashbulb.algorithms.cost_budget import make_training_env
 from flashbulb.algorithms.registry import get_algorithm
-from flashbulb.algorithms.training_env import make_training_env
 from flashbulb.analysis.rollout import rollout
 from flashbulb.analysis.statistics import MeanInterval, mean_interval
 from flashbulb.analysis.trained_policy import TrainedPolicy

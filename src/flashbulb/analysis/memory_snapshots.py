@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.envs import State
 from flashbulb.errors import UsageError
@@ -25,7 +26,7 @@ class MemorySnapshot(NamedTuple):
     done: int  # iterations
     memory: FlashbulbMemory
     normalise: FrozenNormaliser
-    env: State  # of one environment at the start of the iteration, see `most_dangerous_env`
+    env: State  # of one environment at the start of the iteration, see `most_dangerous`
 
 
 def snapshot_iterations(config: Config) -> set[int]:
@@ -36,25 +37,21 @@ def snapshot_iterations(config: Config) -> set[int]:
     return {math.ceil(config.iterations * k / count) for k in range(1, count + 1)}
 
 
-def save_memory_snapshot(run: Path, done: int, memory: FlashbulbMemory, normaliser: Normaliser, env: State) -> None:
-    """Save the memory after `done` iterations; `env` is the state of one environment."""
+def save_memory_snapshot(
+    run: Path, memory: FlashbulbMemory, normaliser: Normaliser, before: State, batch: Batch
+) -> None:
+    """Save the memory after the batch's iteration; `before` is the state of all environments at its start."""
     (run / FOLDER).mkdir(exist_ok=True)
-    save_tree(Checkpoints(run / FOLDER).path(done), {"memory": memory, "normaliser": normaliser, "env": env})
+    index = most_dangerous(batch)
+    env = {name: array[index : index + 1] for name, array in before.items()}
+    path = Checkpoints(run / FOLDER).path(batch.iteration + 1)
+    save_tree(path, {"memory": memory, "normaliser": normaliser, "env": env})
 
 
-def most_dangerous_env(state: State, costs: np.ndarray, ended: np.ndarray) -> State:
-    """Of environments at the start of a batch, the one whose current episode cost most in it.
-
-    `costs` and `ended` are those of the batch, (time, env).
-    """
-    index = most_dangerous(costs, ended)
-    return {name: array[index : index + 1] for name, array in state.items()}
-
-
-def most_dangerous(costs: np.ndarray, ended: np.ndarray) -> int:
+def most_dangerous(batch: Batch) -> int:
     """Index of the environment whose first episode of the batch cost most."""
-    ends_before = np.cumsum(ended, axis=0) - ended
-    return int((costs * (ends_before == 0)).sum(axis=0).argmax())
+    ends_before = np.cumsum(batch.ended, axis=0) - batch.ended
+    return int((batch.costs * (ends_before == 0)).sum(axis=0).argmax())
 
 
 def load_memory_snapshots(run: Path, config: Config) -> list[MemorySnapshot]:
@@ -75,4 +72,4 @@ def read_snapshot(arrays: Arrays, done: int) -> MemorySnapshot:
     memory = read_fields(arrays, FlashbulbMemory, "memory")
     normaliser = read_fields(arrays, Normaliser, "normaliser")
     env = {name.removeprefix("env/"): array[:1] for name, array in arrays.items() if name.startswith("env/")}
-    return MemorySnapshot(done, memory, normaliser.affine(), env)
+    return MemorySnapshot(done, memory, normaliser.frozen(), env)

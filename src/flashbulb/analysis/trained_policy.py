@@ -56,7 +56,7 @@ class TrainedPolicy:
         self.config, self.spaces = config, policy_spaces
         self.policy = policy_for(policy_spaces.observations, policy_spaces.actions)
         self.params = _params(self.policy, arrays)
-        self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").affine()
+        self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()
         self.critics = Critics(_network(arrays, "critics/networks/"), ())
         self.steps = int(arrays["totals/steps"])
         self.budget = float(arrays["budget/budget"]) if "budget/budget" in arrays else None

@@ -91,7 +91,7 @@ def in_module(verb: str) -> Callable[[list[str]], int]:
     """A verb that has a module of its own, imported when it is called."""
 
     def call(arguments: list[str]) -> int:
-        code: int = importlib.import_module(f"flashbulb.cli.{verb}").main(arguments)
+        code: int = importlib.import_module(f"flashbulb.cli.{verb}_command").main(arguments)
         return code
 
     return call

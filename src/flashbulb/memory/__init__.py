@@ -1,8 +1,12 @@
-"""The paper's idea: flashbulb memory, intrinsic cost, balancing factor. Knows nothing of optimisers or runs."""
+"""The paper's idea: flashbulb memory, intrinsic cost, balancing factor, and the cost streams made of them.
+
+Arrays in, arrays out. May use the base modules (configuration, batch, normaliser); knows nothing of optimisers
+or files.
+"""
 
 from flashbulb.memory.balance import Balance
-from flashbulb.memory.cost_streams import CostStream, MemoryInput, stream_for, unsafe_states
+from flashbulb.memory.cost_streams import CostStream, make_cost_stream, unsafe_states
 from flashbulb.memory.flashbulb_memory import FlashbulbMemory
 from flashbulb.memory.intrinsic_cost import anticipation
 
-__all__ = ["Balance", "CostStream", "FlashbulbMemory", "MemoryInput", "anticipation", "stream_for", "unsafe_states"]
+__all__ = ["Balance", "CostStream", "FlashbulbMemory", "anticipation", "make_cost_stream", "unsafe_states"]

@@ -1,77 +1,63 @@
 """What is added to the task's cost before the critic learns it: nothing, a constant, or beta c^I.
 
-One object per kind of cost stream, so that the training loop is the same for all: deleting a kind breaks only
-the algorithms that name it.
+One class per kind of cost stream, so that the training loop is the same for all.
 """
 
 from __future__ import annotations
 
-from typing import Literal, NamedTuple, Protocol
+from typing import Literal, Protocol
 
 import numpy as np
 
+from flashbulb.batch import Batch
 from flashbulb.config import BalanceConfig, Config, ConstantConfig, MemoryConfig
 from flashbulb.memory.balance import Balance
 from flashbulb.memory.flashbulb_memory import FlashbulbMemory
-from flashbulb.memory.resampling import LogLikelihood, OfflinePool, effective_sample_size, systematic
-from flashbulb.normaliser import FrozenNormaliser
+from flashbulb.memory.resampling import LogLikelihood, OfflinePool, effective_sample_size, systematic_resample
 
-
-class MemoryInput(NamedTuple):
-    """What an iteration's batch has to teach; arrays are (time, member, ...)."""
-
-    observations: np.ndarray
-    unsafe: np.ndarray  # those to remember
-    iteration: int
-    normalise: FrozenNormaliser
-    log_pi: LogLikelihood  # of the policy that sampled
-
-
-class MemoryResult(NamedTuple):
-    """What a batch left behind and called up."""
-
-    memory: FlashbulbMemory  # after it
-    intrinsic: np.ndarray  # (time, member) c^I of every sample
-    report: dict[str, float]
+Metrics = dict[str, float]
 
 
 class CostStream(Protocol):
-    def recall(self, memory: FlashbulbMemory, lesson: MemoryInput) -> MemoryResult: ...
+    def add_intrinsic_cost(
+        self, memory: FlashbulbMemory, balance: Balance, batch: Batch, log_pi: LogLikelihood
+    ) -> tuple[FlashbulbMemory, Batch, Metrics]:
+        """Update the memory with the batch's unsafe states and fill the batch's `intrinsic` and `beta`.
 
-    def beta(self, balance: Balance) -> float: ...
+        `log_pi` is the log-likelihood of actions under the policy that sampled.
+        """
+        ...
 
-    def correct(self, balance: Balance, bias: np.ndarray, intrinsic: np.ndarray) -> Balance:
-        """beta_{n+1}."""
+    def correct(self, balance: Balance, batch: Batch) -> Balance:
+        """beta_{n+1}, from the batch's `cost_bias`."""
         ...
 
 
-class Extrinsic:
+class ExtrinsicCost:
     """The task's cost alone."""
 
-    def recall(self, memory: FlashbulbMemory, lesson: MemoryInput) -> MemoryResult:
-        return MemoryResult(memory, np.zeros(lesson.unsafe.shape, np.float32), {})
+    def add_intrinsic_cost(
+        self, memory: FlashbulbMemory, balance: Balance, batch: Batch, log_pi: LogLikelihood
+    ) -> tuple[FlashbulbMemory, Batch, Metrics]:
+        return memory, batch._replace(intrinsic=np.zeros(batch.costs.shape, np.float32), beta=0.0), {}
 
-    def beta(self, balance: Balance) -> float:
-        return 0.0
-
-    def correct(self, balance: Balance, bias: np.ndarray, intrinsic: np.ndarray) -> Balance:
+    def correct(self, balance: Balance, batch: Batch) -> Balance:
         return balance
 
 
-class Constant:
+class ConstantCost:
     """A fixed constant in place of beta c^I: the ablation of the paper's Figure 6."""
 
     def __init__(self, config: ConstantConfig, cost_gamma: float) -> None:
         # Added to every step, x adds x / (1 - gamma) to the value.
         self.per_step = config.value * (1 - cost_gamma) if config.of == "value" else config.value
 
-    def recall(self, memory: FlashbulbMemory, lesson: MemoryInput) -> MemoryResult:
-        return MemoryResult(memory, np.full(lesson.unsafe.shape, self.per_step, np.float32), {})
+    def add_intrinsic_cost(
+        self, memory: FlashbulbMemory, balance: Balance, batch: Batch, log_pi: LogLikelihood
+    ) -> tuple[FlashbulbMemory, Batch, Metrics]:
+        return memory, batch._replace(intrinsic=np.full(batch.costs.shape, self.per_step, np.float32), beta=1.0), {}
 
-    def beta(self, balance: Balance) -> float:
-        return 1.0
-
-    def correct(self, balance: Balance, bias: np.ndarray, intrinsic: np.ndarray) -> Balance:
+    def correct(self, balance: Balance, batch: Batch) -> Balance:
         return balance
 
 
@@ -79,39 +65,40 @@ class MemoryCost:
     """MICE: intrinsic cost from flashbulb memory, weighed by the balancing factor."""
 
     def __init__(
-        self, memory: MemoryConfig, balance: BalanceConfig, workers: int, seed: int, supply: OfflinePool | None
+        self, memory: MemoryConfig, balance: BalanceConfig, workers: int, seed: int, pool: OfflinePool | None
     ) -> None:
         self.memory_config, self.balance_config, self.workers = memory, balance, workers
-        self.seed, self.supply = seed, supply
+        self.seed, self.pool = seed, pool
 
-    def recall(self, memory: FlashbulbMemory, lesson: MemoryInput) -> MemoryResult:
-        observations, unsafe = lesson.observations, lesson.unsafe
-        memory = memory.remember(observations[unsafe], lesson.iteration, self.memory_config)
-        memory = memory.update_salience(observations, unsafe, lesson.normalise)
-        report: dict[str, float] = {}
-        if self.supply is not None:
-            memory, report = self._draw(memory, self.supply, lesson)
-        walks = observations.swapaxes(0, 1).reshape(-1, observations.shape[-1])  # neighbours in time are so in space
+    def add_intrinsic_cost(
+        self, memory: FlashbulbMemory, balance: Balance, batch: Batch, log_pi: LogLikelihood
+    ) -> tuple[FlashbulbMemory, Batch, Metrics]:
+        observations, unsafe = batch.observations, batch.unsafe
+        memory = memory.add(observations[unsafe], batch.iteration, self.memory_config)
+        memory = memory.update_salience(observations, unsafe, batch.normalise)
+        metrics: Metrics = {}
+        if self.pool is not None:
+            memory, metrics = self._add_offline(memory, self.pool, batch.iteration, log_pi)
+        # Queries in the order of their trajectories: neighbours in time are neighbours in space.
+        queries = observations.swapaxes(0, 1).reshape(-1, observations.shape[-1])
         intrinsic, memory = memory.intrinsic_cost(
-            walks, lesson.normalise, self.memory_config, unsafe.T.ravel(), self.workers
+            queries, batch.normalise, self.memory_config, unsafe.T.ravel(), self.workers
         )
-        return MemoryResult(memory, np.ascontiguousarray(intrinsic.reshape(unsafe.T.shape).T), report)
+        intrinsic = np.ascontiguousarray(intrinsic.reshape(unsafe.T.shape).T)
+        return memory, batch._replace(intrinsic=intrinsic, beta=balance.beta(self.balance_config)), metrics
 
-    def _draw(
-        self, memory: FlashbulbMemory, supply: OfflinePool, lesson: MemoryInput
-    ) -> tuple[FlashbulbMemory, dict[str, float]]:
+    def _add_offline(
+        self, memory: FlashbulbMemory, pool: OfflinePool, iteration: int, log_pi: LogLikelihood
+    ) -> tuple[FlashbulbMemory, Metrics]:
         """Fill the room below the cap from the data set, but with no more states than it has."""
-        weights = supply.weights(lesson.log_pi, self.memory_config.offline_clip)
+        weights = pool.weights(log_pi, self.memory_config.offline_clip)
         count = min(len(weights), self.memory_config.max_states - memory.size)
-        rng = np.random.default_rng([self.seed, 3, lesson.iteration])  # so that a resumed run draws alike
-        drawn = supply.states[systematic(weights, count, rng)]
-        return memory.recollect(drawn), {"offline_ess": effective_sample_size(weights)}
+        rng = np.random.default_rng([self.seed, 3, iteration])  # so that a resumed run draws the same
+        drawn = pool.states[systematic_resample(weights, count, rng)]
+        return memory.add_offline(drawn), {"offline_ess": effective_sample_size(weights)}
 
-    def beta(self, balance: Balance) -> float:
-        return balance.beta(self.balance_config)
-
-    def correct(self, balance: Balance, bias: np.ndarray, intrinsic: np.ndarray) -> Balance:
-        return balance.correct(bias, intrinsic, self.balance_config)
+    def correct(self, balance: Balance, batch: Batch) -> Balance:
+        return balance.correct(np.asarray(batch.cost_bias), batch.intrinsic, self.balance_config)
 
 
 def unsafe_states(costs: np.ndarray, cost_to_go: np.ndarray | None, config: MemoryConfig) -> np.ndarray:
@@ -122,9 +109,9 @@ def unsafe_states(costs: np.ndarray, cost_to_go: np.ndarray | None, config: Memo
     return cost_to_go > config.threshold
 
 
-def stream_for(
-    kind: Literal["extrinsic", "memory", "constant"], config: Config, workers: int, supply: OfflinePool | None = None
+def make_cost_stream(
+    kind: Literal["extrinsic", "memory", "constant"], config: Config, workers: int, pool: OfflinePool | None = None
 ) -> CostStream:
     if kind == "memory":
-        return MemoryCost(config.memory, config.balance, workers, config.seed, supply)
-    return Constant(config.constant, config.cost_gamma) if kind == "constant" else Extrinsic()
+        return MemoryCost(config.memory, config.balance, workers, config.seed, pool)
+    return ConstantCost(config.constant, config.cost_gamma) if kind == "constant" else ExtrinsicCost()

@@ -10,10 +10,10 @@ import numpy as np
 from flashbulb.config import MemoryConfig
 from flashbulb.memory.intrinsic_cost import pseudo_count_cost, rescale
 from flashbulb.memory.neighbours import nearest
-from flashbulb.memory.salience import salience, unrolled
+from flashbulb.memory.salience import salience, sort_lidars
 from flashbulb.normaliser import FrozenNormaliser
 
-FROM_DATA = np.iinfo(np.int64).min  # the "iteration" of a state that no iteration met
+OFFLINE = np.iinfo(np.int64).min  # the "iteration" of a state that no iteration met
 
 
 class FlashbulbMemory(NamedTuple):
@@ -23,12 +23,16 @@ class FlashbulbMemory(NamedTuple):
     iterations: np.ndarray  # (M,) when each was met
     projection: np.ndarray  # (n, m) the fixed Gaussian matrix of f, or (n, 0) for no projection
     mean_squared_distance: np.ndarray  # () running mean of the k-nearest l^2 (NGU's normalisation)
-    rings: np.ndarray = np.zeros((0, 2), np.int64)  # (R, 2) first and end of the entries that a turn shifts around
+    lidar_groups: np.ndarray = np.zeros((0, 2), np.int64)  # (G, 2) first and end of the entries of each lidar
     salience: np.ndarray = np.zeros(0, np.float32)  # (n,) weights of the salient view, or (0,) for the plain one
 
     @classmethod
     def empty(
-        cls, dimensions: int, config: MemoryConfig, rng: np.random.Generator, rings: Iterable[tuple[int, int]] = ()
+        cls,
+        dimensions: int,
+        config: MemoryConfig,
+        rng: np.random.Generator,
+        lidar_groups: Iterable[tuple[int, int]] = (),
     ) -> FlashbulbMemory:
         # Scaled by 1/sqrt(m), a Gaussian matrix keeps squared distances in the mean (Johnson-Lindenstrauss).
         m = config.embedding
@@ -38,7 +42,7 @@ class FlashbulbMemory(NamedTuple):
             np.zeros(0, np.int64),
             projection.astype(np.float32),
             np.zeros(()),
-            np.array(list(rings), np.int64).reshape(-1, 2),
+            np.array(list(lidar_groups), np.int64).reshape(-1, 2),
             np.ones(dimensions if config.view == "salient" else 0, np.float32),
         )
 
@@ -46,20 +50,20 @@ class FlashbulbMemory(NamedTuple):
     def size(self) -> int:
         return len(self.states)
 
-    def remember(self, unsafe: np.ndarray, iteration: int, config: MemoryConfig) -> FlashbulbMemory:
-        """Take in this iteration's unsafe states; let go of those outside the window, then of the oldest.
+    def add(self, unsafe: np.ndarray, iteration: int, config: MemoryConfig) -> FlashbulbMemory:
+        """Add this iteration's unsafe states; drop those outside the window, then the oldest beyond the cap.
 
-        The capacity is thus whatever the window produced, up to the hard cap. States of a data set go as well: they
-        are drawn anew in every iteration (`recollect`).
+        The capacity is thus whatever the window produced, up to the hard cap. States of a data set are dropped as
+        well, because they are drawn anew in every iteration (`add_offline`).
         """
         states = np.concatenate([self.states, np.asarray(unsafe, np.float32)])
         iterations = np.concatenate([self.iterations, np.full(len(unsafe), iteration, np.int64)])
         kept = np.flatnonzero(iterations > iteration - config.window)[-config.max_states :]
         return self._replace(states=states[kept], iterations=iterations[kept])
 
-    def recollect(self, drawn: np.ndarray) -> FlashbulbMemory:
-        """Put states of a data set before those that were met; the caller has seen to the cap."""
-        iterations = np.full(len(drawn), FROM_DATA, np.int64)
+    def add_offline(self, drawn: np.ndarray) -> FlashbulbMemory:
+        """Put states of a data set before those that were met; the caller respects the cap."""
+        iterations = np.full(len(drawn), OFFLINE, np.int64)
         return self._replace(
             states=np.concatenate([np.asarray(drawn, np.float32), self.states]),
             iterations=np.concatenate([iterations, self.iterations]),
@@ -68,16 +72,18 @@ class FlashbulbMemory(NamedTuple):
     def update_salience(
         self, observations: np.ndarray, unsafe: np.ndarray, normalise: FrozenNormaliser
     ) -> FlashbulbMemory:
-        """Learn from a batch (..., n) which entries tell danger, if the view is the salient one."""
+        """Reweigh the entries by how well they tell the unsafe states of a batch (..., n), if the view is salient."""
         if not self.salience.size:
             return self
-        return self._replace(salience=salience(unrolled(normalise(observations), self.rings), unsafe, self.salience))
+        return self._replace(
+            salience=salience(sort_lidars(normalise(observations), self.lidar_groups), unsafe, self.salience)
+        )
 
     def embed(self, observations: np.ndarray, normalise: FrozenNormaliser) -> np.ndarray:
         """f(s): today's normalisation, the salient view if that is wanted, then the random projection."""
         normalised = normalise(observations)
         if self.salience.size:
-            normalised = unrolled(normalised, self.rings) * self.salience
+            normalised = sort_lidars(normalised, self.lidar_groups) * self.salience
         return normalised @ self.projection if self.projection.shape[1] else normalised
 
     def intrinsic_cost(
@@ -85,17 +91,17 @@ class FlashbulbMemory(NamedTuple):
         observations: np.ndarray,
         normalise: FrozenNormaliser,
         config: MemoryConfig,
-        remembered: np.ndarray | None = None,
+        stored: np.ndarray | None = None,
         workers: int = 1,
     ) -> tuple[np.ndarray, FlashbulbMemory]:
         """c^I of every observation (B, n), and the memory with its running distance brought up to date.
 
-        `remembered` (B,) marks observations that are entries of the memory themselves; with `exclude_self`
-        their own entry, at distance 0, does not count. An empty memory frightens nobody.
+        `stored` (B,) marks observations that are entries of the memory themselves; with `exclude_self`
+        their own entry, at distance 0, does not count. With an empty memory c^I is 0.
         """
         if self.size == 0:
             return np.zeros(len(observations), np.float32), self
-        squared = self.squared_distances(observations, normalise, config, remembered, workers)
+        squared = self.squared_distances(observations, normalise, config, stored, workers)
         finite = squared[np.isfinite(squared)]
         mean = float(finite.mean()) if finite.size else 0.0
         # NGU's running mean; the first batch starts it.
@@ -109,13 +115,13 @@ class FlashbulbMemory(NamedTuple):
         observations: np.ndarray,
         normalise: FrozenNormaliser,
         config: MemoryConfig,
-        remembered: np.ndarray | None,
+        stored: np.ndarray | None,
         workers: int,
     ) -> np.ndarray:
-        """l^2 to the k nearest remembered states (B, k), infinite where the memory has fewer than k."""
-        drop_self = config.exclude_self and remembered is not None
+        """l^2 to the k nearest stored states (B, k), infinite where the memory has fewer than k."""
+        drop_self = config.exclude_self and stored is not None
         states, asked = self.embed(self.states, normalise), self.embed(observations, normalise)
         squared = nearest(states, asked, config.neighbours + drop_self, workers)
         if drop_self:
-            squared = np.where(np.asarray(remembered)[:, None], squared[:, 1:], squared[:, :-1])
+            squared = np.where(np.asarray(stored)[:, None], squared[:, 1:], squared[:, :-1])
         return squared

@@ -30,7 +30,7 @@ class OfflinePool(NamedTuple):
     log_mu: np.ndarray  # (N,)
 
     @classmethod
-    def of(cls, transitions: Transitions) -> OfflinePool:
+    def from_transitions(cls, transitions: Transitions) -> OfflinePool:
         """mu is fitted on all transitions, safe ones included; only the unsafe ones are supplied."""
         unsafe = transitions.costs > 0
         log_mu = behaviour_log_likelihood(transitions.observations, transitions.actions)
@@ -71,7 +71,7 @@ def effective_sample_size(weights: np.ndarray) -> float:
     return float(1.0 / np.square(weights).sum())
 
 
-def systematic(weights: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
+def systematic_resample(weights: np.ndarray, count: int, rng: np.random.Generator) -> np.ndarray:
     """`count` indices, each drawn within one of `count * weight` times: the resampling of least variance.
 
     With equal weights and a full count every state comes exactly once.

@@ -13,10 +13,10 @@ import numpy as np
 FEWEST = 20  # unsafe states, below which their mean says too little about any entry
 
 
-def unrolled(observations: np.ndarray, rings: np.ndarray) -> np.ndarray:
-    """Observations (..., n) with the entries of each ring (first, end) in ascending order."""
+def sort_lidars(observations: np.ndarray, lidar_groups: np.ndarray) -> np.ndarray:
+    """Observations (..., n) with the entries of each lidar (first, end) in ascending order."""
     sorted_ = observations.copy()
-    for first, end in rings:
+    for first, end in lidar_groups:
         sorted_[..., first:end] = np.sort(observations[..., first:end], axis=-1)
     return sorted_
 

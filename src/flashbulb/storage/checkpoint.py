@@ -33,7 +33,6 @@ STATE_NAMES = {
     "learner/multiplier": "multiplier",
     "learner/schedule": "budget",
     "normaliser/seen": "normaliser/count",
-    "memory/rings": "memory/lidar_groups",
 }
 # Name in a file of format 1, which has no version in its metadata -> name today. Do not edit with STATE_NAMES.
 _FORMAT_1_NAMES = {

@@ -16,6 +16,7 @@ from gymnasium.spaces import Discrete
 
 from flashbulb.algorithms.cpo import cpo_step, primal_step, solve_dual
 from flashbulb.algorithms.policy import Categorical
+from flashbulb.batch import ActorBatch
 from flashbulb.config import TrustRegionConfig
 from flashbulb.theory.cmdp import Table
 
@@ -48,17 +49,10 @@ def _step(
     rows = jnp.arange(states * actions)
     state, action = rows // actions, rows % actions
     weight = (occupied[:, None] * jax.nn.softmax(logits) * states * actions).ravel()
-    new, report = cpo_step(
-        TabularSoftmax(actions, states * occupied[state]),
-        logits,
-        state,
-        action,
-        weight * reward_advantage.ravel(),
-        weight * cost_advantage.ravel(),
-        constraint,
-        config,
-    )
-    return new, report["cpo_case"]
+    advantages = weight * reward_advantage.ravel(), weight * cost_advantage.ravel()
+    batch = ActorBatch(state, action, jnp.zeros(len(rows)), *advantages)
+    new, metrics = cpo_step(TabularSoftmax(actions, states * occupied[state]), logits, batch, constraint, config)
+    return new, metrics["cpo_case"]
 
 
 def cpo_update(

@@ -56,8 +56,8 @@ def intrinsic_cost(
     cmdp: TabularCMDP, visited: np.ndarray, unsafe: np.ndarray, config: MemoryConfig, rng: np.random.Generator
 ) -> np.ndarray:
     """c^I of every state (S,), from training's own memory after it met `unsafe` among the `visited` states."""
-    normalise = Normaliser.empty(cmdp.features.shape[1]).absorb(cmdp.features[visited]).affine()
-    memory = FlashbulbMemory.empty(cmdp.features.shape[1], config, rng).remember(cmdp.features[unsafe], 0, config)
+    normalise = Normaliser.empty(cmdp.features.shape[1]).absorb(cmdp.features[visited]).frozen()
+    memory = FlashbulbMemory.empty(cmdp.features.shape[1], config, rng).add(cmdp.features[unsafe], 0, config)
     cost, _ = memory.intrinsic_cost(cmdp.features.astype(np.float32), normalise, config)
     return cost.astype(np.float64)
 

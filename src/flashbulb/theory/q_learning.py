@@ -111,7 +111,7 @@ def learn_with_intrinsic_cost(
     """Equation 6 with beta_n of Proposition 4.1, eps_n measured against the exact Q*_C. beta_0 = 0 is plain
     Q-learning."""
     optimum, cumulative = least_cost_q(cmdp, cmdp.cost), cmdp.transitions.cumsum(2)
-    normalise = Normaliser.empty(cmdp.features.shape[1]).absorb(cmdp.features).affine()
+    normalise = Normaliser.empty(cmdp.features.shape[1]).absorb(cmdp.features).frozen()
     memory = FlashbulbMemory.empty(cmdp.features.shape[1], memory_config, rng)
     balance, unsafe = Balance.start(balance_config), cmdp.cost > 0
     q, visits, state = np.zeros_like(optimum), np.zeros(optimum.shape), 0
@@ -121,7 +121,7 @@ def learn_with_intrinsic_cost(
         path = _walk(cumulative, state, rng.random((schedule.steps, 3)))
         states, actions, followers = path
         state = int(followers[-1])
-        memory = memory.remember(cmdp.features[states[cmdp.cost[states, actions] > 0]], n, memory_config)
+        memory = memory.add(cmdp.features[states[cmdp.cost[states, actions] > 0]], n, memory_config)
         single, memory = memory.intrinsic_cost(features, normalise, memory_config)
         c_i, beta = single.astype(np.float64), balance.beta(balance_config)
         draws = _uniform_noise(rng, (schedule.steps, cmdp.actions), noise)

@@ -7,36 +7,35 @@ import dataclasses
 import jax
 import numpy as np
 
+from flashbulb.algorithms.cost_budget import make_training_env, set_env_budget
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.registry import get_algorithm
-from flashbulb.algorithms.training_env import announce_budget, make_training_env
 from flashbulb.analysis.critic_bias import CriticBias, FrozenAgent, bias_num_envs, measure_bias
 from flashbulb.config import Config
 from flashbulb.training.train_state import TrainState
 
 
 class BiasMonitor:
-    """Measures what a run is about to use in iteration n: what `flashbulb bias RUN --checkpoint n` would find
-    with as many states.
+    """Measures the critic that iteration n is about to use, as `flashbulb bias RUN --checkpoint n` does.
 
-    It has an environment and random streams of its own, so that a run goes the same way with and without it. Every
-    row has the same columns, NaN where nothing was measured; they are missing where nothing ever is.
+    It has an environment and random streams of its own, so that a run is the same with and without it. Every row has
+    the same columns, NaN where nothing was measured; they are missing if nothing is ever measured.
     """
 
     def __init__(self, config: Config, policy: Policy) -> None:
         self.config, self.policy, self.env = config, policy, None
         if config.bias_every:
-            members = bias_num_envs(config.bias_states)
-            self.env = make_training_env(get_algorithm(config.algorithm), dataclasses.replace(config, num_envs=members))
+            config = dataclasses.replace(config, num_envs=bias_num_envs(config.bias_states))
+            self.env = make_training_env(get_algorithm(config.algorithm), config)
 
-    def read(self, state: TrainState) -> dict[str, float]:
+    def measure(self, state: TrainState) -> dict[str, float]:
         if self.env is None:
             return {}
-        if state.done == 0 or state.done % self.config.bias_every:
+        if state.iteration == 0 or state.iteration % self.config.bias_every:
             return dict.fromkeys(COLUMNS, float("nan"))
-        announce_budget(self.env, state.learner.schedule)
+        set_env_budget(self.env, state.learner.schedule)
         params = jax.tree.map(np.asarray, state.learner.policy)
-        normalise = state.normaliser.affine()
+        normalise = state.normaliser.frozen()
         agent = FrozenAgent(self.policy, params, state.learner.critics, normalise, self.config.cost_gamma)
         seed, states = self.config.seed, self.config.bias_states
         return columns(measure_bias(agent, self.env, seed, int(state.totals.steps), states))

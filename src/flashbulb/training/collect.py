@@ -11,34 +11,14 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flashbulb.algorithms.policy import Policy
+from flashbulb.batch import Batch, EpisodeMeans, FinishedEpisodes
 from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import RunError, UsageError
 from flashbulb.normaliser import FrozenNormaliser
 
 
-class Batch(NamedTuple):
-    """A batch of transitions, (time, member, ...), and the episodes that finished in it."""
-
-    observations: np.ndarray
-    next_observations: np.ndarray
-    actions: np.ndarray
-    rewards: np.ndarray
-    costs: np.ndarray
-    terminated: np.ndarray
-    ended: np.ndarray
-    finished: FinishedEpisodes
-
-
-class FinishedEpisodes(NamedTuple):
-    step: np.ndarray  # vector step within the batch at which each ended
-    member: np.ndarray
-    returns: np.ndarray
-    costs: np.ndarray
-    lengths: np.ndarray
-
-
 class RunningEpisodes(NamedTuple):
-    """Everything between two iterations that the environment does not keep itself."""
+    """What the environment does not keep itself between two iterations, a row per environment."""
 
     observations: np.ndarray
     returns: np.ndarray
@@ -51,35 +31,39 @@ class RunningEpisodes(NamedTuple):
         return cls(observations.astype(np.float32), zeros, zeros.copy(), np.zeros(len(observations), np.int64))
 
 
+class Sampler(NamedTuple):
+    """A frozen policy: parameters on the host, and the normaliser it sees observations through."""
+
+    policy: Policy
+    params: Any
+    normalise: FrozenNormaliser
+
+
 def collect(
-    env: CostVectorEnv,
-    policy: Policy,
-    params: Any,
-    normalise: FrozenNormaliser,
-    noise: np.ndarray,
-    running: RunningEpisodes,
+    env: CostVectorEnv, sampler: Sampler, noise: np.ndarray, running: RunningEpisodes, iteration: int
 ) -> tuple[Batch, RunningEpisodes]:
     """Take `len(noise)` vector steps."""
-    horizon, members = len(noise), env.num_envs
+    policy, params, normalise = sampler
+    horizon, num_envs = len(noise), env.num_envs
     size = running.observations.shape[1]
-    observations = np.empty((horizon + 1, members, size), np.float32)
+    observations = np.empty((horizon + 1, num_envs, size), np.float32)
     finals: list[tuple[int, np.ndarray, np.ndarray]] = []
     actions: list[np.ndarray] = []
-    rewards = np.empty((horizon, members), np.float32)
-    costs = np.empty((horizon, members), np.float32)
-    terminated = np.empty((horizon, members), bool)
-    truncated = np.empty((horizon, members), bool)
+    rewards = np.empty((horizon, num_envs), np.float32)
+    costs = np.empty((horizon, num_envs), np.float32)
+    terminated = np.empty((horizon, num_envs), bool)
+    truncated = np.empty((horizon, num_envs), bool)
 
     observations[0] = running.observations
     for t in range(horizon):
         if not np.isfinite(observations[t]).all():  # before a policy turns it into an action
-            _refuse_not_finite(env, observations=observations[: t + 1])
+            _require_finite(env, observations=observations[: t + 1])
         action = policy.act(params, normalise(observations[t]), noise[t])
         actions.append(action)
         obs, rewards[t], cost, terminated[t], truncated[t], info = env.step(policy.to_env(action))
-        if np.shape(cost) != (members,):
+        if np.shape(cost) != (num_envs,):
             raise UsageError(
-                f"env: {env.env_id} returns costs of shape {np.shape(cost)}; it must be {(members,)}, one constraint "
+                f"env: {env.env_id} returns costs of shape {np.shape(cost)}; it must be {(num_envs,)}, one constraint "
                 "(add several up, or train with the one that matters)."
             )
         observations[t + 1], costs[t] = obs, cost
@@ -91,10 +75,23 @@ def collect(
     for t, rows, final in finals:
         next_observations[t, rows] = final
     ended = terminated | truncated
-    _refuse_not_finite(env, rewards=rewards, costs=costs, observations=next_observations)
-    finished, running = account(rewards, costs, ended, running)
-    batch = Batch(observations[:-1], next_observations, np.stack(actions), rewards, costs, terminated, ended, finished)
-    return batch, running._replace(observations=observations[-1].copy())
+    _require_finite(env, rewards=rewards, costs=costs, observations=next_observations)
+    episodes, running = account(rewards, costs, ended, running)
+    running = running._replace(observations=observations[-1].copy())
+    batch = Batch(
+        iteration,
+        observations[:-1],
+        next_observations,
+        np.stack(actions),
+        rewards,
+        costs,
+        terminated,
+        ended,
+        normalise,
+        episodes=episodes,
+        means=episode_means(episodes, running, env.max_episode_steps),
+    )
+    return batch, running
 
 
 def account(
@@ -103,41 +100,38 @@ def account(
     """Return, cost and length of the episodes that ended, and the running sums of those that did not."""
     rows = []
     sums = [running.returns.copy(), running.costs.copy(), running.lengths.copy()]
-    for member in range(rewards.shape[1]):
+    for env in range(rewards.shape[1]):
         start = 0
-        for end in (np.flatnonzero(ended[:, member]) + 1).tolist():
+        for end in (np.flatnonzero(ended[:, env]) + 1).tolist():
             part = slice(start, end)
-            rows.append(
-                (
-                    end - 1,
-                    member,
-                    sums[0][member] + rewards[part, member].sum(dtype=np.float64),
-                    sums[1][member] + costs[part, member].sum(dtype=np.float64),
-                    sums[2][member] + end - start,
-                )
-            )
+            returns = sums[0][env] + rewards[part, env].sum(dtype=np.float64)
+            cost = sums[1][env] + costs[part, env].sum(dtype=np.float64)
+            rows.append((end - 1, env, returns, cost, sums[2][env] + end - start))
             for total in sums:
-                total[member] = 0
+                total[env] = 0
             start = end
         rest = slice(start, None)
-        sums[0][member] += rewards[rest, member].sum(dtype=np.float64)
-        sums[1][member] += costs[rest, member].sum(dtype=np.float64)
-        sums[2][member] += len(rewards) - start
+        sums[0][env] += rewards[rest, env].sum(dtype=np.float64)
+        sums[1][env] += costs[rest, env].sum(dtype=np.float64)
+        sums[2][env] += len(rewards) - start
     table = np.array(sorted(rows), dtype=np.float64).reshape(-1, 5)
-    finished = FinishedEpisodes(
-        table[:, 0].astype(np.int64),
-        table[:, 1].astype(np.int64),
-        table[:, 2],
-        table[:, 3],
-        table[:, 4].astype(np.int64),
-    )
-    return finished, RunningEpisodes(running.observations, *sums)
+    step, env_index, length = (table[:, column].astype(np.int64) for column in (0, 1, 4))
+    episodes = FinishedEpisodes(step, env_index, table[:, 2], table[:, 3], length)
+    return episodes, RunningEpisodes(running.observations, *sums)
 
 
-def _refuse_not_finite(env: CostVectorEnv, **arrays: np.ndarray) -> None:
+def episode_means(episodes: FinishedEpisodes, running: RunningEpisodes, max_episode_steps: int) -> EpisodeMeans:
+    """J_C and its kin, over the episodes that ended in the batch; extrapolated from the running ones if none did."""
+    if len(episodes.costs):
+        return EpisodeMeans(episodes.returns.mean(), episodes.costs.mean(), float(episodes.lengths.mean()), False)
+    scale = max_episode_steps / running.lengths.sum()
+    return EpisodeMeans(running.returns.sum() * scale, running.costs.sum() * scale, float(max_episode_steps), True)
+
+
+def _require_finite(env: CostVectorEnv, **arrays: np.ndarray) -> None:
     for name, array in arrays.items():
         if not np.isfinite(array).all():
-            step, member = np.argwhere(~np.isfinite(array))[0][:2]
+            step, index = np.argwhere(~np.isfinite(array))[0][:2]
             raise RunError(
-                f"{env.env_id} returned {name} that are not finite (step {step} of the batch, member {member})."
+                f"{env.env_id} returned {name} that are not finite (step {step} of the batch, environment {index})."
             )

@@ -1,38 +1,43 @@
-"""Algorithm 1 as a loop, and the two ways into it: from the start, and from where an earlier process left off."""
+"""Algorithm 1 as a loop, and the two ways into it: from the start, and from where an earlier process stopped."""
 
 from __future__ import annotations
 
 import contextlib
 import dataclasses
-import os
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 from rich.console import Console
 
+from flashbulb.algorithms.advantages import cost_to_go
+from flashbulb.algorithms.cost_budget import make_training_env, set_env_budget
 from flashbulb.algorithms.critic_fit import blas
-from flashbulb.algorithms.learner import Episodes, LearnerState, Sample, make_update
-from flashbulb.algorithms.policy import Policy, policy_for
+from flashbulb.algorithms.learner import Learner, LearnerState
+from flashbulb.algorithms.policy import policy_for
 from flashbulb.algorithms.registry import get_algorithm
-from flashbulb.algorithms.training_env import announce_budget, make_training_env
-from flashbulb.analysis.memory_snapshots import most_dangerous_env, save_memory_snapshot, snapshot_iterations
+from flashbulb.analysis.memory_snapshots import save_memory_snapshot, snapshot_iterations
+from flashbulb.batch import Batch
 from flashbulb.config import Config
+from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import Interrupted, RunError
 from flashbulb.jax_setup import setup_jax
-from flashbulb.memory import CostStream, stream_for
+from flashbulb.memory import CostStream, make_cost_stream, unsafe_states
+from flashbulb.memory.offline import load_transitions
+from flashbulb.memory.resampling import LogLikelihood, OfflinePool
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
 from flashbulb.storage.csv_log import recorded_iterations
 from flashbulb.storage.loggers import load_wandb
 from flashbulb.storage.run_directory import RunDirectory, load_config, save_spaces
 from flashbulb.training.bias_monitor import BiasMonitor
-from flashbulb.training.collect import collect
+from flashbulb.training.collect import Sampler, collect
 from flashbulb.training.graceful_stop import graceful_stop
-from flashbulb.training.memory_input import memory_input, offline_pool
-from flashbulb.training.metrics import episode_means, metrics_row
+from flashbulb.training.metrics import metrics_row
 from flashbulb.training.progress import progress_for
 from flashbulb.training.recorder import Recorder, Result, draw, read_result, writing
 from flashbulb.training.train_state import TrainState, restore, start
@@ -48,14 +53,13 @@ def train(config: Config, console: Console | None = None, env: CostVectorEnv | N
     setup_jax()
     if config.wandb:
         load_wandb()
-    with _world(config, env) as (world, policy):
-        stream = _stream(config, world)
-        state = start(world, policy, config)
+    with _parts(config, env) as (env, learner, stream):
+        state = start(env, learner, config)
         directory = RunDirectory.create(config)
         with directory.locked():
-            save_spaces(directory.path, world)
+            save_spaces(directory.path, env)
             console.print(f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
-            return _learn(config, directory, world, policy, stream, state, console)
+            return _learn(config, directory, env, learner, stream, state, console)
 
 
 def resume(
@@ -69,133 +73,158 @@ def resume(
     config = validate(dataclasses.replace(config, threads=threads or config.threads))
     console = console or Console()
     setup_jax()
-    with directory.locked(), _world(config, env) as (world, policy):
-        stream = _stream(config, world)
-        save_spaces(directory.path, world)  # a run killed at its very start has none
-        state = _newest_state(config, directory, world, policy, console)
-        if state.done >= config.iterations:
+    with directory.locked(), _parts(config, env) as (env, learner, stream):
+        save_spaces(directory.path, env)  # a run killed at its very start has none
+        state = _newest_state(config, directory, env, learner, console)
+        if state.iteration >= config.iterations:
             result = read_result(directory)
             draw(directory, config, result)
             console.print(f"{directory.path} is finished; there is nothing to resume.", soft_wrap=True)
             return result
-        console.print(
-            f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}, after {state.done} iterations",
-            soft_wrap=True,
-        )
-        return _learn(config, directory, world, policy, stream, state, console)
+        what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
+        console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True)
+        return _learn(config, directory, env, learner, stream, state, console)
 
 
 def _learn(
     config: Config,
     directory: RunDirectory,
     env: CostVectorEnv,
-    policy: Policy,
+    learner: Learner,
     stream: CostStream,
     state: TrainState,
     console: Console,
 ) -> Result:
-    algorithm = get_algorithm(config.algorithm)
-    update = make_update(policy, algorithm, config)
-    recorder, memory_times = Recorder(directory, config, state), snapshot_iterations(config)
-
+    recorder, snapshots = Recorder(directory, config, state), snapshot_iterations(config)
     with (
         contextlib.closing(recorder),
-        contextlib.closing(BiasMonitor(config, policy)) as gauge,
-        progress_for(console, config.iterations, state.done, config.cost_limit) as progress,
-        graceful_stop() as wish,
-        blas().limit(limits=1),  # its threads go on spinning after a product and keep ours from the cores
+        contextlib.closing(BiasMonitor(config, learner.policy)) as bias_monitor,
+        progress_for(console, config.iterations, state.iteration, config.cost_limit) as progress,
+        graceful_stop() as stop,
+        blas().limit(limits=1),  # its threads keep spinning after a product and take the cores from ours
     ):
         begun = time.perf_counter()
-        for n in range(state.done, config.iterations):
+        for n in range(state.iteration, config.iterations):
             with _named(n, directory):
-                measured = gauge.read(state)
-                noise_key, update_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), n))
-                noise = np.asarray(policy.noise(noise_key, (config.horizon, config.num_envs)))
-                normalise = state.normaliser.affine()
-                params = jax.tree.map(np.asarray, state.learner.policy)
+                metrics: dict[str, Any] = bias_monitor.measure(state)
+                before = env.get_state() if n + 1 in snapshots else {}
+                state, batch, learned = iterate(config, env, learner, stream, state)
+                metrics = learned | metrics
+                set_env_budget(env, state.learner.schedule)
 
-                before = env.get_state() if n + 1 in memory_times else {}
-                batch, running = collect(env, policy, params, normalise, noise, state.running)  # sample under pi_k
-                lesson = memory_input(batch, n, state.learner, policy, normalise, config)
-                memory, intrinsic, recalled = stream.recall(state.memory, lesson)  # update M; c^I
-                beta = stream.beta(state.balance)
-                means = episode_means(batch, running, env.max_episode_steps)
-                learner, bias, report = update(  # values, advantages, policy
-                    state.learner,
-                    Sample(*batch[:-1], intrinsic),
-                    normalise,
-                    np.float32(beta),
-                    Episodes(np.float32(means.cost), np.float32(means.length)),
-                    np.float32(n / config.iterations),
-                    update_key,
-                )
-                refuse_not_finite(learner)
-                balance = stream.correct(state.balance, np.asarray(bias), intrinsic)  # beta_{n+1}
-                announce_budget(env, learner.schedule)
-
-                totals = state.totals.add(batch, means.cost, config.cost_limit)
-                normaliser = state.normaliser.absorb(batch.observations)
-                state = TrainState(learner, normaliser, memory, balance, running, state.env, totals)
-                row = metrics_row(n, batch, means, totals, report | recalled | measured, beta, intrinsic, memory)
+                row = metrics_row(batch, state.totals, state.memory, metrics)
                 seconds, begun = time.perf_counter() - begun, time.perf_counter()
                 recorder.record(row, batch, seconds)
-                if n + 1 in memory_times:
+                if n + 1 in snapshots:
                     with writing(directory):
-                        danger = most_dangerous_env(before, batch.costs, batch.ended)
-                        save_memory_snapshot(directory.path, state.done, memory, normaliser, danger)
-                if wish.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
+                        save_memory_snapshot(directory.path, state.memory, state.normaliser, before, batch)
+                if stop.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
                     state = state._replace(env=env.get_state())
                     recorder.checkpoint(state)
-                progress.show(row, batch.costs.size / seconds)
-                if wish.signal:
+                progress.show(row, batch.size / seconds)
+                if stop.signal:
                     break
-    if state.done < config.iterations:
-        raise Interrupted(f"stopped after {state.done} iterations; go on with: {directory.how_to_resume}", wish.code)
+    if state.iteration < config.iterations:
+        done = f"stopped after {state.iteration} iterations"
+        raise Interrupted(f"{done}; go on with: {directory.how_to_resume}", stop.code)
     return recorder.finish(console)
 
 
+def iterate(
+    config: Config, env: CostVectorEnv, learner: Learner, stream: CostStream, state: TrainState
+) -> tuple[TrainState, Batch, dict[str, Any]]:
+    """One iteration of Algorithm 1: the state after it, its batch, and scalars to report."""
+    n, policy = state.iteration, learner.policy
+    noise_key, update_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), n))
+    noise = np.asarray(policy.noise(noise_key, (config.horizon, config.num_envs)))
+    params = jax.tree.map(np.asarray, state.learner.policy)
+    sampler = Sampler(policy, params, state.normaliser.frozen())
+
+    batch, running = collect(env, sampler, noise, state.running, n)  # sample under pi_k
+    batch = batch._replace(unsafe=_unsafe(batch, state.learner, config))
+    log_pi = log_likelihood(sampler._replace(params=state.learner.policy))
+    memory, batch, recalled = stream.add_intrinsic_cost(state.memory, state.balance, batch, log_pi)  # update M; c^I
+    updated, batch, estimated = learner.estimate(state.learner, batch)  # values, advantages, constraint
+    updated, learned = learner.update(updated, batch, n / config.iterations, update_key)  # policy, critics
+    _require_finite_parameters(updated)
+    balance = stream.correct(state.balance, batch)  # beta_{n+1}
+
+    normaliser = state.normaliser.absorb(batch.observations)
+    totals = state.totals.add(batch, config.cost_limit)
+    state = TrainState(updated, normaliser, memory, balance, running, state.env, totals)
+    return state, batch, learned | estimated | recalled
+
+
+def _unsafe(batch: Batch, learner: LearnerState, config: Config) -> np.ndarray:
+    """Which states the memory is to store."""
+    to_go = None
+    if config.memory.criterion == "return":
+        seen = batch.observations, batch.next_observations, batch.costs, (batch.terminated, batch.ended)
+        to_go = np.asarray(cost_to_go(learner.critics, *seen, batch.normalise, gamma=config.cost_gamma))
+    return unsafe_states(batch.costs, to_go, config.memory)
+
+
+def log_likelihood(sampler: Sampler) -> LogLikelihood:
+    """log pi of the environment's actions. The scale between its actions and the policy's is a constant factor of
+    the density, which self-normalised weights do not depend on."""
+    policy, params, normalise = sampler
+
+    def log_pi(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
+        outputs = policy.outputs(params, normalise(observations))
+        return np.asarray(policy.log_prob(outputs, jnp.asarray(policy.from_env(actions))))
+
+    return log_pi
+
+
 @contextlib.contextmanager
-def _world(config: Config, env: CostVectorEnv | None) -> Iterator[tuple[CostVectorEnv, Policy]]:
-    with contextlib.closing(make_training_env(get_algorithm(config.algorithm), config, env)) as world:
-        yield world, policy_for(world.single_observation_space, world.single_action_space)
+def _parts(config: Config, env: CostVectorEnv | None) -> Iterator[tuple[CostVectorEnv, Learner, CostStream]]:
+    """Environment, learner and cost stream of a run; the environment is closed at the end."""
+    algorithm = get_algorithm(config.algorithm)
+    with contextlib.closing(make_training_env(algorithm, config, env)) as env:
+        learner = Learner(policy_for(env.single_observation_space, env.single_action_space), algorithm, config)
+        pool = offline_pool(config, env) if algorithm.cost_stream == "memory" else None
+        yield env, learner, make_cost_stream(algorithm.cost_stream, config, thread_count(config.threads), pool)
 
 
-def _stream(config: Config, env: CostVectorEnv) -> CostStream:
-    workers = config.threads or os.cpu_count() or 1
-    return stream_for(get_algorithm(config.algorithm).cost_stream, config, workers, offline_pool(config, env))
+def offline_pool(config: Config, env: CostVectorEnv) -> OfflinePool | None:
+    """The unsafe states of the data set that the configuration names, if it names one."""
+    if config.memory.offline is None:
+        return None
+    (size,) = env.single_observation_space.shape or (0,)
+    actions = tuple(env.single_action_space.shape or ())
+    return OfflinePool.from_transitions(load_transitions(config.memory.offline, size, actions))
 
 
 def _newest_state(
-    config: Config, directory: RunDirectory, env: CostVectorEnv, policy: Policy, console: Console
+    config: Config, directory: RunDirectory, env: CostVectorEnv, learner: Learner, console: Console
 ) -> TrainState:
-    """The newest checkpoint that can be believed and whose rows are in metrics.csv; at worst the very beginning."""
+    """The newest undamaged checkpoint whose rows are in metrics.csv; if there is none, the state at the start."""
     checkpoints, rows = Checkpoints(directory.checkpoints), recorded_iterations(directory.metrics)
     for done in reversed(checkpoints.iterations()):
         path = checkpoints.path(done)
         if done > rows:
-            console.print(
-                f"{directory.metrics} ends before {path.name}; an earlier checkpoint is used.", soft_wrap=True
-            )
+            sentence = f"{directory.metrics} ends before {path.name}; an earlier checkpoint is used."
+            console.print(sentence, soft_wrap=True)
             continue
         try:
-            return restore(path, env, policy, config)
+            return restore(path, env, learner, config)
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
             console.print(f"{sentence}; the one before is used.", soft_wrap=True)
             checkpoints.set_aside(done)
-    return start(env, policy, config)
+    return start(env, learner, config)
 
 
 @contextlib.contextmanager
 def _named(n: int, directory: RunDirectory) -> Iterator[None]:
-    """Say where it happened."""
+    """Add to an error where it happened."""
     try:
         yield
     except RunError as error:
         raise RunError(f"{directory.path} stopped in iteration {n}: {error}") from error
 
 
-def refuse_not_finite(learner: LearnerState) -> None:
+def _require_finite_parameters(learner: LearnerState) -> None:
     """Stop before anything that is not a number is saved as if it were a policy."""
     if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner)):
         raise RunError("the update made parameters that are not finite.")

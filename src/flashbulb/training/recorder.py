@@ -11,6 +11,7 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console
 
+from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.errors import RunError
 from flashbulb.plots.learning_curves import draw_run
@@ -19,7 +20,6 @@ from flashbulb.storage.csv_log import CsvLog, CsvRow, read_csv
 from flashbulb.storage.loggers import TensorBoardLogger, WandbLogger
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.storage.run_list import last_tenth
-from flashbulb.training.collect import Batch
 from flashbulb.training.metrics import episode_rows
 from flashbulb.training.train_state import TrainState
 
@@ -42,17 +42,17 @@ class Recorder:
         self.timing = CsvLog(directory.timing)
         with writing(directory):
             for log in (self.metrics, self.episodes, self.timing):
-                log.forget_from(state.done)
-            tensorboard = TensorBoardLogger(directory.path, state.done, int(state.totals.steps))
+                log.forget_from(state.iteration)
+            tensorboard = TensorBoardLogger(directory.path, state.iteration, int(state.totals.steps))
         self.dashboards: list[TensorBoardLogger | WandbLogger] = [tensorboard]
         if config.wandb:
             self.dashboards.append(WandbLogger(directory.path, config))
 
     def record(self, row: CsvRow, batch: Batch, seconds: float) -> None:
-        rate = batch.costs.size / seconds
+        rate = batch.size / seconds
         with writing(self.directory):
             self.metrics.write([row])
-            self.episodes.write(episode_rows(batch, int(row["iteration"]), int(row["steps"]) - batch.costs.size))
+            self.episodes.write(episode_rows(batch, int(row["steps"]) - batch.size))
             self.timing.write([{"iteration": row["iteration"], "seconds": seconds, "steps_per_second": rate}])
             for dashboard in self.dashboards:
                 dashboard.write(row | {"steps_per_second": rate}, int(row["steps"]))
@@ -62,7 +62,7 @@ class Recorder:
         with writing(self.directory):
             for log in (self.metrics, self.episodes, self.timing):
                 log.sync()
-            self.checkpoints.save(state.done, state)
+            self.checkpoints.save(state.iteration, state)
             best = best_feasible(read_csv(self.metrics.path), self.config.cost_limit, self.checkpoints.iterations())
             self.checkpoints.prune(self.config.keep_checkpoints, best)
 

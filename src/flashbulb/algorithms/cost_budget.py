@@ -1,0 +1,76 @@
+"""The cost budget in the state (Saute) and its schedule (Simmer).
+
+`envs/budget_wrapper.py` appends to the observation what is left of the episode's budget, z. Here are the reward that
+depends on it, the schedule of the budget, and the environment with or without the wrapper, as an algorithm needs it.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+
+from flashbulb.algorithms.registry import Algorithm
+from flashbulb.config import BudgetConfig, Config
+from flashbulb.envs import CostVectorEnv, make
+from flashbulb.envs.budget_wrapper import BudgetWrapper
+
+
+def make_training_env(algorithm: Algorithm, config: Config, env: CostVectorEnv | None = None) -> CostVectorEnv:
+    """The task that the configuration names, or `env` in its place, with the budget in the observation if the
+    algorithm has one."""
+    env = env or make(config.env, config.num_envs, config.seed, config.threads, config.vectorise)
+    if algorithm.augmentation == "none":
+        return env
+    return BudgetWrapper(env, config.cost_limit, initial_budget(algorithm, config), config.budget.discount)
+
+
+def initial_budget(algorithm: Algorithm, config: Config) -> float:
+    """Cost that an episode may have before anything was learned."""
+    return config.cost_limit * (config.budget.start if algorithm.augmentation == "simmer" else 1.0)
+
+
+def set_env_budget(env: CostVectorEnv, schedule: Any) -> None:
+    """Tell the environment the budget of the episodes that begin from now on (Simmer's schedule)."""
+    if isinstance(env, BudgetWrapper):
+        env.set_budget(float(schedule.budget))
+
+
+def reshaped_reward(rewards: jax.Array, next_observations: jax.Array, config: BudgetConfig) -> jax.Array:
+    """The task's reward where some budget is left after the step, the unsafe reward elsewhere.
+
+    `next_observations` are raw, and where an episode ended they are its last ones: a step belongs to the budget of its
+    own episode.
+    """
+    return jnp.where(next_observations[..., -1] >= 0, rewards, config.unsafe_reward)
+
+
+class BudgetSchedule(NamedTuple):
+    """The budget of the next episodes, and the state of the controller that sets it."""
+
+    budget: jax.Array  # () undiscounted episode cost
+    integral: jax.Array  # ()
+    error: jax.Array  # () smoothed, of the iteration before
+    steps: jax.Array  # ()
+
+    @classmethod
+    def start(cls, budget: float) -> BudgetSchedule:
+        return cls(jnp.float32(budget), jnp.float32(0), jnp.float32(0), jnp.int32(0))
+
+
+def simmer_step(state: BudgetSchedule, cost: jax.Array, limit: float, config: BudgetConfig) -> BudgetSchedule:
+    """Raise the budget while episodes stay below it, lower it when they do not; never above the limit.
+
+    The error is what the batch's episodes left of the budget. Its derivative is a difference of errors, 0 at the
+    start; at a bound the integral does not grow in the bound's direction.
+    """
+    first = state.steps == 0
+    left = state.budget - cost
+    error = jnp.where(first, left, config.smooth * state.error + (1 - config.smooth) * left)
+    change = jnp.where(first, 0.0, error - state.error)
+    integral = state.integral + error
+    wanted = state.budget + config.proportional * error + config.integral * integral + config.derivative * change
+    budget = jnp.clip(wanted, config.lowest * limit, limit)
+    pushing = (wanted - budget) * error > 0
+    return BudgetSchedule(budget, jnp.where(pushing, state.integral, integral), error, state.steps + 1)

@@ -1,0 +1,58 @@
+"""CUP: a proximal step for reward alone, then a projection towards a policy that keeps the limit."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs
+from flashbulb.algorithms.policy import Policy
+from flashbulb.algorithms.proximal import Descent, descend, proximal_step, take
+from flashbulb.batch import ActorBatch
+from flashbulb.config import Config, ProximalConfig
+
+
+def projection_loss(policy: Policy, params: Any, halfway: Any, batch: ActorBatch, weight: jax.Array) -> jax.Array:
+    """E[ D_KL(pi || pi_half) + weight * pi/pi_k A_C ]; every term has one entry per state."""
+    outputs = policy.outputs(params, batch.observations)
+    distance = policy.kl(outputs, policy.outputs(halfway, batch.observations))
+    ratio = jnp.exp(policy.log_prob(outputs, batch.actions) - batch.log_prob)
+    return (distance + weight * ratio * batch.cost_advantage).mean()
+
+
+def cost_weight(lam: jax.Array, gamma: float, gae_lam: float) -> jax.Array:
+    """lambda (1 - gamma lambda_GAE) / (1 - gamma): CUP's bound in terms of GAE advantages."""
+    return lam * (1 - gamma * gae_lam) / (1 - gamma)
+
+
+def projection_step(
+    policy: Policy, halfway: Actor, inputs: StepInputs, weight: jax.Array, config: ProximalConfig
+) -> Descent:
+    """Minimise the projection's loss from pi_half on, no further from it than a proximal step may go."""
+
+    def loss(params: Any, rows: jax.Array) -> jax.Array:
+        return projection_loss(policy, params, halfway.params, take(inputs.batch, rows), weight)
+
+    return descend(policy, loss, halfway, inputs, config)
+
+
+def cup_actor(policy: Policy, config: Config) -> ActorStep:
+    """Improve for reward alone, then project for cost."""
+
+    def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
+        lam, observations = inputs.constraint.multiplier, inputs.batch.observations
+        improve_key, project_key = jax.random.split(inputs.key)
+        half = proximal_step(policy, actor, inputs._replace(key=improve_key), jnp.zeros_like(lam), config.proximal)
+        weight = cost_weight(lam, config.cost_gamma, config.cost_lam)
+        full = projection_step(policy, half.actor, inputs._replace(key=project_key), weight, config.proximal)
+        sampled = policy.outputs(actor.params, observations)
+        metrics = {
+            "kl": policy.kl(policy.outputs(full.actor.params, observations), sampled).mean(),
+            "actor_passes": half.passes,
+            "projection_passes": full.passes,
+        }
+        return full.actor, metrics
+
+    return step

@@ -1,0 +1,84 @@
+"""The one container that an iteration's samples travel in, from the environment to the row of metrics.
+
+Arrays are (time, env, ...). Each stage fills the fields that it knows, by name, and leaves the others alone:
+`training/collect.py` samples, `memory/cost_streams.py` adds the intrinsic cost, `algorithms/advantages.py` and
+`algorithms/learner.py` add what the update needs.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from flashbulb.normaliser import FrozenNormaliser
+
+Array = Any  # of JAX or of NumPy
+
+
+class FinishedEpisodes(NamedTuple):
+    """The episodes that ended in a batch, a row each."""
+
+    step: np.ndarray  # vector step within the batch at which each ended
+    env: np.ndarray
+    returns: np.ndarray
+    costs: np.ndarray
+    lengths: np.ndarray
+
+
+class EpisodeMeans(NamedTuple):
+    """Means over the episodes that ended in this batch, and over no older ones."""
+
+    returns: float
+    cost: float  # J_C(pi_k), undiscounted
+    length: float
+    estimated: bool  # no episode ended: extrapolated from the running ones
+
+
+class ActorBatch(NamedTuple):
+    """What an actor's step needs, a row per sampled state."""
+
+    observations: Array  # normalised
+    actions: Array
+    log_prob: Array  # under the policy that sampled
+    reward_advantage: Array  # standardised
+    cost_advantage: Array  # A_C^EI, centred
+
+
+class Constraint(NamedTuple):
+    """How the step has to respect the cost limit."""
+
+    excess: Array  # () J_C + I - d, per episode
+    c: Array  # () the same in the units of the step's linear model
+    multiplier: Array  # () lambda
+
+
+class Batch(NamedTuple):
+    """Transitions, and what is known about them so far."""
+
+    # From collection.
+    iteration: int
+    observations: Array  # (time, env, n) raw
+    next_observations: Array  # the final observation where an episode ended
+    actions: Array  # as the policy sampled them
+    rewards: Array
+    costs: Array  # extrinsic
+    terminated: Array
+    ended: Array  # terminated or truncated
+    normalise: FrozenNormaliser  # under which the policy sampled
+    episodes: Any = None  # FinishedEpisodes
+    means: Any = None  # EpisodeMeans
+    # From the cost stream.
+    unsafe: Array = None  # (time, env) states to remember
+    intrinsic: Array = None  # (time, env) c^I
+    beta: Array = None  # () balancing factor
+    # From the estimates.
+    cost_bias: Array = None  # (time, env) eps_n: V_C minus what was sampled
+    actor: Any = None  # ActorBatch
+    critic_targets: Array = None  # (critics, states)
+    constraint: Any = None  # Constraint
+
+    @property
+    def size(self) -> int:
+        """Transitions in the batch."""
+        return int(np.size(self.costs))
