@@ -18,10 +18,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 import numpy as np
-
 from flashbulb.algorithms.actor_steps import actor_step_for
-from flashbulb.algorithms.critics import fit
 from flashbulb.algorithms.estimates import Sample, estimate
+from flashbulb.training.memory_input import memory_input
+
+from flashbulb.algorithms.critics import fit
 from flashbulb.algorithms.policy import policy_for
 from flashbulb.algorithms.proximal import Actor, ActorBatch
 from flashbulb.algorithms.registry import configure, get_algorithm
@@ -31,7 +32,6 @@ from flashbulb.jax_setup import setup_jax
 from flashbulb.memory import stream_for
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.training.collect import collect
-from flashbulb.training.memory_input import memory_input
 from flashbulb.training.metrics import episode_means, metrics_row
 from flashbulb.training.recorder import Recorder
 from flashbulb.training.train_state import start

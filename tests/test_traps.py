@@ -1,16 +1,11 @@
-"""What goes wrong in other libraries, one test for each; every one fails if we do the same.
+"""Mistakes known from other libraries, one test for each; every one fails if we make the same mistake.
 
-The numbers are those of the list "What goes wrong in them" (shared/reference/peers.md). Where a trap lies within one
-module, its test is beside that module's others, and this is the index of them:
+Tests of mistakes that lie within one module are beside that module's other tests:
 
- 2  tests/learn/test_trust_region.py::test_a_divergence_that_is_not_finite_shortens_the_step and
-    ::test_a_search_that_fails_changes_nothing
- 9  tests/cmdp/test_budget.py::test_the_final_observation_shows_what_was_left_of_its_own_episode
-10  tests/cmdp/test_budget.py::test_new_episodes_get_the_scheduled_budget_and_running_ones_keep_theirs and
-    tests/learn/test_budget.py::test_schedule_by_hand (the D term)
-11  tests/learn/test_multipliers.py::test_no_derivative_kick_at_the_start and ::test_no_windup (the cap)
-12  tests/learn/test_projection.py::test_each_state_meets_only_its_own_cost and
-    ::test_the_multiplier_may_outweigh_small_cost_advantages
+- a divergence that is not finite, a failed search: tests/algorithms/test_trust_region.py
+- Saute's final observation, Simmer's budget: tests/envs/test_budget_wrapper.py, tests/algorithms/test_cost_budget.py
+- derivative kick and windup of PID: tests/algorithms/test_multipliers.py
+- CUP's broadcast and its cap: tests/algorithms/test_cup.py
 """
 
 import io
@@ -21,34 +16,35 @@ import pytest
 from gymnasium import spaces
 from rich.console import Console
 
-from flashbulb.algorithms import actor_steps as actors
-from flashbulb.algorithms import learner
+from flashbulb.algorithms import cpo, learner
+from flashbulb.algorithms.advantages import estimate_advantages
 from flashbulb.algorithms.critics import init_critics, values
-from flashbulb.algorithms.estimates import Sample, estimate
-from flashbulb.algorithms.learner import Episodes, init_learner, make_update
+from flashbulb.algorithms.learner import Learner
 from flashbulb.algorithms.policy import Gaussian, GaussianOutputs, policy_for
 from flashbulb.algorithms.registry import configure, get_algorithm
+from flashbulb.batch import Batch, EpisodeMeans
 from flashbulb.config import MemoryConfig, PolicyConfig
 from flashbulb.memory import FlashbulbMemory
 from flashbulb.normaliser import Normaliser
-from flashbulb.training.collect import RunningEpisodes, collect
+from flashbulb.training.collect import RunningEpisodes, Sampler, collect
 from flashbulb.training.loop import train
-from flashbulb.training.metrics import episode_means
 from tests.algorithms.corridor import STEPS, Corridor
 
 SMALL = {"policy": {"hidden": (4,)}, "critic": {"hidden": (4,), "passes": 1}, "proximal": {"passes": 1}}
-TIME, MEMBERS = 12, 3
+TIME, ENVS = 12, 3
+UNIT = Normaliser.empty(2).frozen()
 
 
 def sample(seed=0, costs=None):
     rng = np.random.default_rng(seed)
-    flags = rng.random((2, TIME, MEMBERS)) < 0.1
-    numbers = rng.normal(size=(2, TIME, MEMBERS)).astype(np.float32)
-    observations = rng.normal(size=(2, TIME, MEMBERS, 2)).astype(np.float32)
+    flags = rng.random((2, TIME, ENVS)) < 0.1
+    numbers = rng.normal(size=(2, TIME, ENVS)).astype(np.float32)
+    observations = rng.normal(size=(2, TIME, ENVS, 2)).astype(np.float32)
     costs = (numbers[1] > 0).astype(np.float32) if costs is None else costs
-    actions = rng.normal(size=(TIME, MEMBERS, 1)).astype(np.float32)
-    intrinsic = rng.random((TIME, MEMBERS)).astype(np.float32)
-    return Sample(*observations, actions, numbers[0], costs, flags[0], flags[0] | flags[1], intrinsic)
+    actions = rng.normal(size=(TIME, ENVS, 1)).astype(np.float32)
+    intrinsic = rng.random((TIME, ENVS)).astype(np.float32)
+    samples = *observations, actions, numbers[0], costs, flags[0], flags[0] | flags[1]
+    return Batch(0, *samples, UNIT, intrinsic=intrinsic, beta=np.float32(0))
 
 
 def critics(config):
@@ -60,28 +56,25 @@ def with_zero_values(config):
     return nothing._replace(networks=jax.tree.map(np.zeros_like, nothing.networks))
 
 
-UNIT = Normaliser.empty(2).frozen()
-
-
 @pytest.mark.parametrize(("scale", "c"), [("episode", 15.0), ("step", 15.0 / 250)])
-def test_1_the_scale_of_cpos_constraint_is_the_one_asked_for(scale, c, monkeypatch):
+def test_the_scale_of_cpos_constraint_is_the_one_asked_for(scale, c, monkeypatch):
     config = configure("cpo", "E", **SMALL, trust_region={"scale": scale, "cg_iterations": 1, "search_steps": 1})
 
-    def spy(policy, params, observations, actions, a_r, a_c, constraint, *rest):
+    def spy(policy, params, batch, constraint, *rest):
         return params, {"c": constraint}
 
-    monkeypatch.setattr(actors, "cpo_step", spy)
+    monkeypatch.setattr(cpo, "cpo_step", spy)
     monkeypatch.setattr(learner, "fit", lambda critics, *rest: (critics, np.zeros(2)))
     policy = Gaussian(spaces.Box(-1, 1, (1,)))
-    state = init_learner(policy, 2, get_algorithm("cpo"), config, jax.random.key(0))
-    episodes = Episodes(np.float32(40.0), np.float32(250.0))
-    arguments = sample(), UNIT, np.float32(0.0), episodes, np.float32(0.0), jax.random.key(1)
-    report = make_update(policy, get_algorithm("cpo"), config)(state, *arguments).report
-    assert float(report["c"]) == pytest.approx(c)
+    parts = Learner(policy, get_algorithm("cpo"), config)
+    batch = sample()._replace(means=EpisodeMeans(0.0, 40.0, 250.0, False))
+    state, batch, _ = parts.estimate(parts.init(2, jax.random.key(0)), batch)
+    _, metrics = parts.update(state, batch, 0.0, jax.random.key(1))
+    assert float(metrics["c"]) == pytest.approx(c)
 
 
-def test_3_kl_is_summed_over_action_dimensions():
-    """The one `kl` of a policy serves trust region and early stopping alike (tests/learn/test_proximal.py)."""
+def test_kl_is_summed_over_action_dimensions():
+    """The one `kl` of a policy serves trust region and early stopping alike (tests/algorithms/test_proximal.py)."""
     one, three = (Gaussian(spaces.Box(-1, 1, (n,))) for n in (1, 3))
     pairs = [
         (GaussianOutputs(np.full((5, n), 0.3), np.zeros(n)), GaussianOutputs(np.zeros((5, n)), np.zeros(n)))
@@ -93,7 +86,7 @@ def test_3_kl_is_summed_over_action_dimensions():
 
 def walk(env, policy, params, running, steps, direction):
     noise = np.full((steps, env.num_envs, 1), 50.0 * direction, np.float32)  # drowns the mean
-    return collect(env, policy, params, UNIT, noise, running)
+    return collect(env, Sampler(policy, params, UNIT), noise, running, 0)
 
 
 @pytest.fixture
@@ -104,48 +97,48 @@ def walker():
     return env, policy, params, RunningEpisodes.start(env.reset(seed=0)[0])
 
 
-def test_4_the_episode_cost_is_that_of_this_batch_and_of_no_older_one(walker):
+def test_the_episode_cost_is_that_of_this_batch_and_of_no_older_one(walker):
     env, policy, params, running = walker
     batch, running = walk(env, policy, params, running, STEPS, 1)
-    assert episode_means(batch, running, STEPS).cost == STEPS - 5
+    assert batch.means.cost == STEPS - 5
     batch, running = walk(env, policy, params, running, STEPS, -1)
-    assert episode_means(batch, running, STEPS).cost == 0
+    assert batch.means.cost == 0
 
 
-def test_5_costs_have_their_own_discount():
+def test_costs_have_their_own_discount():
     config = configure("cpo", "E", **SMALL, gamma=0.9, cost_gamma=0.5, cost_lam=1.0)
     data = sample()
-    seen = estimate(with_zero_values(config), data, data.rewards, np.float32(0), UNIT, config)
-    expected = np.zeros((TIME, MEMBERS))
+    seen = estimate_advantages(with_zero_values(config), data, data.rewards, config)
+    expected = np.zeros((TIME, ENVS))
     for t in reversed(range(TIME)):
         following = expected[t + 1] if t + 1 < TIME else 0.0
         expected[t] = data.costs[t] + 0.5 * following * ~data.ended[t]
     np.testing.assert_allclose(seen.a_c, expected, rtol=1e-5)
 
 
-def test_6_no_cost_stays_no_cost():
+def test_no_cost_stays_no_cost():
     """Beside costly members, one that never pays has a cost value target of exactly 0, not of less."""
     config = configure("cpo", "E", **SMALL)
-    costs = np.zeros((TIME, MEMBERS), np.float32)
+    costs = np.zeros((TIME, ENVS), np.float32)
     costs[:, 1:] = 1.0
     data = sample(costs=costs)
-    seen = estimate(with_zero_values(config), data, data.rewards, np.float32(0), UNIT, config)
+    seen = estimate_advantages(with_zero_values(config), data, data.rewards, config)
     target = np.asarray(seen.a_c + seen.v_c)
     np.testing.assert_array_equal(target[:, 0], 0.0)
     assert (target[:, 1:] >= 1).all()
 
 
-def test_7_iterations_do_not_reset_and_cut_episodes_count_in_full(walker):
+def test_iterations_do_not_reset_and_cut_episodes_count_in_full(walker):
     env, policy, params, running = walker
     first, running = walk(env, policy, params, running, 30, 1)
-    assert len(first.finished.costs) == 0
+    assert len(first.episodes.costs) == 0
     second, running = walk(env, policy, params, running, 30, 1)
-    np.testing.assert_array_equal(second.finished.lengths, STEPS)
-    np.testing.assert_array_equal(second.finished.costs, STEPS - 5)
+    np.testing.assert_array_equal(second.episodes.lengths, STEPS)
+    np.testing.assert_array_equal(second.episodes.costs, STEPS - 5)
     np.testing.assert_allclose(second.observations[0], first.next_observations[-1])
 
 
-def test_8_a_truncation_of_the_environments_own_is_believed_and_bootstrapped(walker):
+def test_a_truncation_of_the_environments_own_is_believed_and_bootstrapped(walker):
     """Truncated at 40 steps, not at a hard-coded 1,000; the value there is that of the final observation."""
     env, policy, params, running = walker
     batch, _ = walk(env, policy, params, running, STEPS, 1)
@@ -153,14 +146,14 @@ def test_8_a_truncation_of_the_environments_own_is_believed_and_bootstrapped(wal
     assert not batch.ended[:-1].any()
     assert not batch.terminated.any()
     config = configure("cpo", "E", **SMALL, cost_lam=0.0)
-    data = Sample(*batch[:-1], np.zeros_like(batch.costs))
+    data = batch._replace(intrinsic=np.zeros_like(batch.costs), beta=np.float32(0))
     valued = critics(config)
-    seen = estimate(valued, data, data.rewards, np.float32(0), UNIT, config)
+    seen = estimate_advantages(valued, data, data.rewards, config)
     final = values(valued, np.array([[1.0, 1.0]], np.float32))[1]  # x = 1 at the end of time
     np.testing.assert_allclose(seen.a_c[-1], 1.0 + 0.99 * final - seen.v_c[-1], rtol=1e-4)
 
 
-def test_13_whoever_holds_a_frozen_normaliser_is_safe_from_those_who_absorb():
+def test_whoever_holds_a_frozen_normaliser_is_safe_from_those_who_absorb():
     """Evaluation and an iteration's sampling hold the frozen one; training's statistics go on without them."""
     normaliser = Normaliser.empty(2)
     frozen = normaliser.frozen()
@@ -171,20 +164,20 @@ def test_13_whoever_holds_a_frozen_normaliser_is_safe_from_those_who_absorb():
     assert (later.frozen()(np.ones((1, 2), np.float32)) < 0).all()
 
 
-def test_14_no_transition_leads_from_one_episode_into_the_next(walker):
+def test_no_transition_leads_from_one_episode_into_the_next(walker):
     env, policy, params, running = walker
     batch, _ = walk(env, policy, params, running, 2 * STEPS, 1)
-    assert len(batch.finished.lengths) == 2 * env.num_envs
-    np.testing.assert_array_equal(batch.finished.lengths, STEPS)  # none inserted
+    assert len(batch.episodes.lengths) == 2 * env.num_envs
+    np.testing.assert_array_equal(batch.episodes.lengths, STEPS)  # none inserted
     np.testing.assert_allclose(batch.next_observations[STEPS - 1], [[1.0, 1.0]] * 2)  # the old one's last
     np.testing.assert_allclose(batch.observations[STEPS], [[0.0, 0.0]] * 2)  # the new one's first
 
 
-def test_15_memory_and_query_meet_under_the_same_normaliser_and_distance_matters():
+def test_memory_and_query_meet_under_the_same_normaliser_and_distance_matters():
     rng = np.random.default_rng(0)
     danger = rng.normal(size=(10, 3)).astype(np.float32)
     config = MemoryConfig(neighbours=1, embedding=2)
-    memory = FlashbulbMemory.empty(3, config, rng).remember(danger, 0, config)
+    memory = FlashbulbMemory.empty(3, config, rng).add(danger, 0, config)
     drifted = Normaliser.empty(3).absorb(rng.normal(5.0, 3.0, (100, 3))).frozen()
     at_danger, _ = memory.intrinsic_cost(danger, drifted, config)
     np.testing.assert_allclose(at_danger, 1.0, rtol=1e-5)

@@ -4,15 +4,16 @@ import jax
 import numpy as np
 from gymnasium import spaces
 
+from flashbulb.algorithms.actor import StepInputs
 from flashbulb.algorithms.policy import Gaussian, GaussianParams
-from flashbulb.algorithms.proximal import ActorBatch
+from flashbulb.batch import ActorBatch, Constraint
 from flashbulb.config import PolicyConfig
 
 POLICY = Gaussian(spaces.Box(-1.0, 1.0, (2,), np.float32))
 
 
 def example(states=50, seed=0):
-    """A policy's parameters and evidence of which it is the sampler."""
+    """A policy's parameters and a batch that it sampled."""
     rng = np.random.default_rng(seed)
     params = jax.tree.map(np.asarray, POLICY.init(jax.random.key(seed), 3, PolicyConfig(hidden=(5,))))
     params = GaussianParams(params.mean, np.array([-0.3, 0.2], np.float32))
@@ -21,6 +22,12 @@ def example(states=50, seed=0):
     log_prob = log_density(params, observations, actions).astype(np.float32)
     a_r, a_c = rng.normal(size=(2, states)).astype(np.float32)
     return params, ActorBatch(observations, actions, log_prob, a_r, a_c)
+
+
+def inputs(batch, lam=0.0, rate=0.0, key=None):
+    """What a step takes, with a multiplier and no other constraint."""
+    constraint = Constraint(np.float32(0), np.float32(0), np.float32(lam))
+    return StepInputs(batch, constraint, np.float32(rate), jax.random.key(0) if key is None else key)
 
 
 def moved(params, seed=1, by=0.05):

@@ -20,6 +20,7 @@ from flashbulb.algorithms.cpo import (
     solve_dual,
 )
 from flashbulb.algorithms.policy import policy_for
+from flashbulb.batch import ActorBatch
 from flashbulb.config import PolicyConfig, TrustRegionConfig
 
 DELTA = 0.01
@@ -145,7 +146,8 @@ def real_step():
     reward = jnp.asarray(actions[:, 0]) + observations[:, 0] * actions[:, 1]
     cost = jnp.asarray(actions[:, 0])  # what pays also costs
     config = TrustRegionConfig(kl=DELTA)
-    step = jax.jit(lambda c: cpo_step(policy, params, observations, jnp.asarray(actions), reward, cost, c, config))
+    batch = ActorBatch(observations, jnp.asarray(actions), None, reward, cost)
+    step = jax.jit(lambda c: cpo_step(policy, params, batch, c, config))
     return policy, params, observations, actions, reward, cost, step
 
 
@@ -182,8 +184,8 @@ def test_a_quarter_of_the_states_gives_nearly_the_same_step():
     steps, kls = [], []
     for fisher_states in (0, 2_000):
         config = TrustRegionConfig(kl=DELTA, fisher_states=fisher_states)
-        arguments = (observations, actions, reward, jnp.zeros(8_000), jnp.float32(-1), config)
-        new, report = cpo_step(policy, params, *arguments)
+        batch = ActorBatch(observations, actions, None, reward, jnp.zeros(8_000))
+        new, report = cpo_step(policy, params, batch, jnp.float32(-1), config)
         steps.append(np.asarray(flat(new)[0] - flat(params)[0]) / float(report["step_fraction"]))
         full = jax.tree.map(lambda old_, new_, f=report["step_fraction"]: old_ + (new_ - old_) / f, params, new)
         kls.append(float(policy.kl(policy.outputs(full, observations), old).mean()))

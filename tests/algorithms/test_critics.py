@@ -96,6 +96,21 @@ def test_the_compiled_descent_is_that_of_optax(hidden):
         assert int(twice.optimiser.count[index]) == 30
 
 
+def test_the_optax_backend_is_the_compiled_one_up_to_rounding():
+    rng = np.random.default_rng(0)
+    x, targets = rng.standard_normal((110, 5), np.float32), rng.standard_normal((3, 110), np.float32)
+    fits = {}
+    for backend in ("compiled", "optax"):
+        config = CriticConfig(hidden=(16, 12), passes=3, minibatch=20, l2=0.01, max_grad_norm=0.5, backend=backend)
+        critics = init_critics(jax.random.key(0), 5, 2, config)
+        once, _ = fit(critics, x, targets, np.random.default_rng(1), 1e-2, config)
+        fits[backend] = fit(once, x, targets, np.random.default_rng(2), 1e-3, config)
+    (ours, our_losses), (theirs, their_losses) = fits["compiled"], fits["optax"]
+    np.testing.assert_allclose(our_losses, their_losses, rtol=1e-4)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=5e-5), ours, theirs)
+    assert int(theirs.optimiser.count[0]) == 30
+
+
 def test_fits_side_by_side_are_the_same_fits():
     config = CriticConfig(hidden=(16, 12), passes=5, minibatch=20)
     critics = init_critics(jax.random.key(0), 5, 2, config)

@@ -8,30 +8,32 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from flashbulb.algorithms.advantages import estimate_advantages
 from flashbulb.algorithms.critics import init_critics, values
-from flashbulb.algorithms.estimates import Sample, estimate
+from flashbulb.batch import Batch
 from flashbulb.config import BalanceConfig, Config, CriticConfig
 from flashbulb.normaliser import Normaliser
 
 CRITICS = init_critics(jax.random.key(0), 3, 1, CriticConfig(hidden=(4,)))
 IDENTITY = Normaliser.empty(3).frozen()
-STEPS, MEMBERS, GAMMA = 15, 3, 0.9
+STEPS, ENVS, GAMMA = 15, 3, 0.9
 
 
 def sample(seed, intrinsic=0.0):
     rng = np.random.default_rng(seed)
-    observations = rng.standard_normal((STEPS + 1, MEMBERS, 3)).astype(np.float32)
-    terminated = rng.random((STEPS, MEMBERS)) < 0.1
-    ended = terminated | (rng.random((STEPS, MEMBERS)) < 0.1)
-    rewards, costs = rng.random((2, STEPS, MEMBERS)).astype(np.float32)
-    bonus = (intrinsic * rng.random((STEPS, MEMBERS))).astype(np.float32)
-    return Sample(observations[:-1], observations[1:], np.zeros(()), rewards, costs, terminated, ended, bonus)
+    observations = rng.standard_normal((STEPS + 1, ENVS, 3)).astype(np.float32)
+    terminated = rng.random((STEPS, ENVS)) < 0.1
+    ended = terminated | (rng.random((STEPS, ENVS)) < 0.1)
+    rewards, costs = rng.random((2, STEPS, ENVS)).astype(np.float32)
+    bonus = (intrinsic * rng.random((STEPS, ENVS))).astype(np.float32)
+    samples = observations[:-1], observations[1:], np.zeros(()), rewards, costs, terminated, ended
+    return Batch(0, *samples, IDENTITY, intrinsic=bonus)
 
 
 @functools.partial(jax.jit, static_argnames="bias")
 def seen(batch, beta, bias="return"):
     config = Config("mice-cpo", "E", cost_gamma=GAMMA, balance=BalanceConfig(bias=bias))
-    return estimate(CRITICS, batch, batch.rewards, beta, IDENTITY, config)
+    return estimate_advantages(CRITICS, batch._replace(beta=beta), batch.rewards, config)
 
 
 def v_c(observations):
@@ -43,7 +45,7 @@ def test_the_authors_bias_is_the_td_error_of_the_extrinsic_cost():
     found = seen(batch, beta=3.0, bias="td")
     v, following = v_c(batch.observations), v_c(batch.next_observations)
     for t in range(STEPS):
-        for m in range(MEMBERS):
+        for m in range(ENVS):
             target = batch.costs[t, m] + (0.0 if batch.terminated[t, m] else GAMMA * following[t, m])
             assert float(found.balance_bias[t, m]) == pytest.approx(v[t, m] - target, abs=1e-5)
 
@@ -51,13 +53,13 @@ def test_the_authors_bias_is_the_td_error_of_the_extrinsic_cost():
 def test_the_papers_bias_is_that_against_the_sampled_return_and_metrics_always_show_it():
     batch = sample(2, intrinsic=1.0)
     ours, theirs = seen(batch, beta=3.0), seen(batch, beta=3.0, bias="td")
-    np.testing.assert_array_equal(ours.balance_bias, ours.cost_bias)
-    np.testing.assert_array_equal(ours.cost_bias, theirs.cost_bias)
+    np.testing.assert_array_equal(ours.balance_bias, ours.sampled_bias)
+    np.testing.assert_array_equal(ours.sampled_bias, theirs.sampled_bias)
     ends = np.flatnonzero(batch.ended[:, 0])[0]
     total = sum(GAMMA**t * float(batch.costs[t, 0]) for t in range(ends + 1))
     if not batch.terminated[ends, 0]:
         total += GAMMA ** (ends + 1) * float(v_c(batch.next_observations[ends, 0]))
-    assert float(ours.cost_bias[0, 0]) == pytest.approx(float(v_c(batch.observations[0, 0])) - total, abs=1e-5)
+    assert float(ours.sampled_bias[0, 0]) == pytest.approx(float(v_c(batch.observations[0, 0])) - total, abs=1e-5)
 
 
 @settings(max_examples=25, deadline=None)

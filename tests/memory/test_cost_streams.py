@@ -4,16 +4,16 @@ import numpy as np
 import pytest
 
 from flashbulb.algorithms.registry import configure
+from flashbulb.batch import Batch
 from flashbulb.errors import UsageError
-from flashbulb.memory import Balance, FlashbulbMemory, stream_for
-from flashbulb.memory.cost_streams import MemoryInput
+from flashbulb.memory import Balance, FlashbulbMemory, make_cost_stream
 from flashbulb.normaliser import Normaliser
 
-TIME, MEMBERS = 7, 3
+TIME, ENVS = 7, 3
 RNG = np.random.default_rng(0)
-OBSERVATIONS = RNG.normal(size=(TIME, MEMBERS, 2)).astype(np.float32)
-COSTS = (RNG.random((TIME, MEMBERS)) < 0.3).astype(np.float32)
-BIAS = np.ones((TIME, MEMBERS))
+OBSERVATIONS = RNG.normal(size=(TIME, ENVS, 2)).astype(np.float32)
+COSTS = (RNG.random((TIME, ENVS)) < 0.3).astype(np.float32)
+BIAS = np.ones((TIME, ENVS))
 UNIT = Normaliser.empty(2).frozen()
 
 
@@ -24,12 +24,13 @@ def no_likelihood(*arguments):
 def recalled(name, **settings):
     config = configure(name, "E", **settings)
     kind = {"cpo": "extrinsic", "mice-cpo": "memory"}.get(name, "constant")
-    stream = stream_for(kind, config, workers=1)
+    stream = make_cost_stream(kind, config, workers=1)
     memory = FlashbulbMemory.empty(2, config.memory, np.random.default_rng(1))
     balance = Balance.start(config.balance)
-    lesson = MemoryInput(OBSERVATIONS, COSTS > 0, 0, UNIT, no_likelihood)
-    memory, intrinsic, _ = stream.recall(memory, lesson)
-    return memory, stream.beta(balance) * intrinsic, stream.correct(balance, BIAS, intrinsic), balance
+    nothing = np.zeros(0)
+    batch = Batch(0, OBSERVATIONS, nothing, nothing, nothing, COSTS, nothing, nothing, UNIT, unsafe=COSTS > 0)
+    memory, batch, _ = stream.add_intrinsic_cost(memory, balance, batch, no_likelihood)
+    return memory, batch.beta * batch.intrinsic, stream.correct(balance, batch._replace(cost_bias=BIAS)), balance
 
 
 def test_extrinsic_adds_nothing_and_remembers_nothing():
@@ -53,7 +54,7 @@ def test_a_constant_of_every_step():
     np.testing.assert_array_equal(added, np.full_like(COSTS, 3.0))
 
 
-def test_memory_adds_fear_of_unsafe_states_and_its_factor_learns():
+def test_memory_adds_a_cost_near_unsafe_states_and_corrects_its_factor():
     memory, added, after, before = recalled("mice-cpo", memory={"neighbours": 1, "embedding": 0})
     unsafe = COSTS > 0
     np.testing.assert_array_equal(memory.states, OBSERVATIONS[unsafe])

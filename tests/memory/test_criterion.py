@@ -4,8 +4,8 @@ import jax
 import numpy as np
 import pytest
 
+from flashbulb.algorithms.advantages import cost_to_go
 from flashbulb.algorithms.critics import init_critics, values
-from flashbulb.algorithms.estimates import cost_to_go
 from flashbulb.config import CriticConfig, MemoryConfig
 from flashbulb.memory import unsafe_states
 from flashbulb.normaliser import Normaliser
@@ -30,18 +30,17 @@ def test_with_noisy_costs_the_sum_decides():
 
 def test_the_cost_to_go_is_the_sampled_sum_with_the_critic_where_it_is_cut():
     rng = np.random.default_rng(0)
-    steps, members, gamma = 12, 2, 0.9
+    steps, envs, gamma = 12, 2, 0.9
     critics = init_critics(jax.random.key(0), 3, 1, CriticConfig(hidden=(4,)))
-    observations = rng.standard_normal((steps + 1, members, 3)).astype(np.float32)
+    observations = rng.standard_normal((steps + 1, envs, 3)).astype(np.float32)
     following = observations[1:].copy()
-    terminated, truncated = np.zeros((2, steps, members), bool)
+    terminated, truncated = np.zeros((2, steps, envs), bool)
     terminated[5, 0] = truncated[7, 1] = True
     following[7, 1] = final = rng.standard_normal(3).astype(np.float32)
-    costs = rng.random((steps, members)).astype(np.float32)
+    costs = rng.random((steps, envs)).astype(np.float32)
     normalise = Normaliser.empty(3).absorb(observations).frozen()
-    found = cost_to_go(
-        critics, observations[:-1], following, costs, terminated, terminated | truncated, normalise, gamma=gamma
-    )
+    ends = terminated, terminated | truncated
+    found = cost_to_go(critics, observations[:-1], following, costs, ends, normalise, gamma=gamma)
 
     def v(x):
         return float(values(critics, normalise(x))[1])

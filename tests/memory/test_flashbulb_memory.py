@@ -10,7 +10,7 @@ from flashbulb.normaliser import FrozenNormaliser, Normaliser
 
 def memory_of(states, config, iteration=0):
     empty = FlashbulbMemory.empty(states.shape[1], config, np.random.default_rng(0))
-    return empty.remember(states, iteration, config)
+    return empty.add(states, iteration, config)
 
 
 @pytest.fixture
@@ -87,7 +87,7 @@ def test_capacity_follows_the_window_up_to_the_cap():
     memory = FlashbulbMemory.empty(1, config, np.random.default_rng(0))
     kept = []
     for iteration, count in enumerate([3, 2, 4, 6, 0, 0]):
-        memory = memory.remember(np.full((count, 1), iteration, np.float32), iteration, config)
+        memory = memory.add(np.full((count, 1), iteration, np.float32), iteration, config)
         kept.append(memory.states.ravel().astype(int).tolist())
     assert kept == [[0] * 3, [0] * 3 + [1] * 2, [1] * 2 + [2] * 4, [2] + [3] * 6, [3] * 6, []]
 

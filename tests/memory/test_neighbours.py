@@ -6,7 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.spatial import KDTree
 
-from flashbulb.memory.neighbours import GROVE, LEAF, STRIDE, nearest, plant
+from flashbulb.memory.neighbours import BLOCK, LEAF, STRIDE, build_index, nearest
 
 
 def brute_force(points, queries, k):
@@ -30,7 +30,7 @@ def test_like_brute_force_with_ties_and_duplicates(count, dimensions, k, levels,
     np.testing.assert_array_equal(nearest(points, queries, k), brute_force(points, queries, k))
 
 
-@pytest.mark.parametrize("count", [LEAF * GROVE - 1, LEAF * GROVE + 1, 20_000])
+@pytest.mark.parametrize("count", [LEAF * BLOCK - 1, LEAF * BLOCK + 1, 20_000])
 def test_like_scipy_on_large_memories(count):
     rng = np.random.default_rng(count)
     points = (rng.standard_normal((count, 8)) * 10.0 ** rng.integers(-2, 2, 8)).astype(np.float32)
@@ -62,15 +62,15 @@ def test_workers_do_not_change_a_bit():
         np.testing.assert_array_equal(nearest(points, queries, 10, workers), one)
 
 
-def test_every_point_is_planted_once_and_inside_its_box():
+def test_every_point_is_indexed_once_and_inside_its_box():
     points = np.random.default_rng(2).standard_normal((7_001, 5)).astype(np.float32)
-    forest = plant(points)
-    flat = forest.leaves.transpose(0, 1, 3, 2).reshape(-1, STRIDE)[:, :5]
-    planted = flat[np.isfinite(flat).all(axis=1)]
-    np.testing.assert_array_equal(np.sort(planted, axis=0), np.sort(points, axis=0))
-    inside = np.isfinite(forest.leaves)
-    low, high = forest.boxes[:, 0].swapaxes(1, 2)[..., None], forest.boxes[:, 1].swapaxes(1, 2)[..., None]
-    assert ((forest.leaves >= low) & (forest.leaves <= high))[inside].all()
+    index = build_index(points)
+    flat = index.leaves.transpose(0, 1, 3, 2).reshape(-1, STRIDE)[:, :5]
+    indexed = flat[np.isfinite(flat).all(axis=1)]
+    np.testing.assert_array_equal(np.sort(indexed, axis=0), np.sort(points, axis=0))
+    inside = np.isfinite(index.leaves)
+    low, high = index.boxes[:, 0].swapaxes(1, 2)[..., None], index.boxes[:, 1].swapaxes(1, 2)[..., None]
+    assert ((index.leaves >= low) & (index.leaves <= high))[inside].all()
 
 
 def test_fewer_queries_than_workers_and_none():

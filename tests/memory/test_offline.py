@@ -7,18 +7,19 @@ import numpy as np
 import pytest
 from scipy.stats import multivariate_normal
 
+from flashbulb.batch import Batch
 from flashbulb.config import BalanceConfig, MemoryConfig
 from flashbulb.errors import UsageError
-from flashbulb.memory import FlashbulbMemory, MemoryInput
+from flashbulb.memory import Balance, FlashbulbMemory
 from flashbulb.memory.cost_streams import MemoryCost
-from flashbulb.memory.flashbulb_memory import FROM_DATA
+from flashbulb.memory.flashbulb_memory import OFFLINE
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import (
     OfflinePool,
     behaviour_log_likelihood,
     effective_sample_size,
     importance_weights,
-    systematic,
+    systematic_resample,
 )
 from flashbulb.normaliser import Normaliser
 
@@ -159,43 +160,47 @@ def test_systematic_resampling_is_within_one_of_its_expectation_and_unbiased():
     rng = np.random.default_rng(2)
     weights = rng.random(30)
     weights /= weights.sum()
-    counts = np.array([np.bincount(systematic(weights, 50, rng), minlength=30) for _ in range(2000)])
+    counts = np.array([np.bincount(systematic_resample(weights, 50, rng), minlength=30) for _ in range(2000)])
     assert (counts.sum(axis=1) == 50).all()
     assert (np.abs(counts - 50 * weights) < 1 + 1e-9).all()
     np.testing.assert_allclose(counts.mean(axis=0), 50 * weights, atol=4 * 0.5 / np.sqrt(2000))
-    assert sorted(systematic(np.full(7, 1 / 7), 7, rng)) == list(range(7))
-    assert len(systematic(weights, 0, rng)) == 0
+    assert sorted(systematic_resample(np.full(7, 1 / 7), 7, rng)) == list(range(7))
+    assert len(systematic_resample(weights, 0, rng)) == 0
 
 
 def test_resampled_states_have_the_mean_of_the_target_policy():
     """Behaviour N(0, 1), target N(1, 1), state = action: the resampled mean is the target's, 1."""
     rng = np.random.default_rng(3)
     actions = rng.standard_normal((20_000, 1))
-    supply = OfflinePool(actions.astype(np.float32), actions, multivariate_normal(0, 1).logpdf(actions[:, 0]))
-    weights = supply.weights(lambda s, a: multivariate_normal(1, 1).logpdf(a[:, 0]), clip=1e9)
-    drawn = supply.states[systematic(weights, 20_000, rng)]
+    pool = OfflinePool(actions.astype(np.float32), actions, multivariate_normal(0, 1).logpdf(actions[:, 0]))
+    weights = pool.weights(lambda s, a: multivariate_normal(1, 1).logpdf(a[:, 0]), clip=1e9)
+    drawn = pool.states[systematic_resample(weights, 20_000, rng)]
     assert drawn.mean() == pytest.approx(1.0, abs=0.06)
     # For these two Gaussians E[w^2] = e, so the effective size is N / e.
     assert effective_sample_size(weights) == pytest.approx(20_000 / np.e, rel=0.15)
 
 
-def stream(cap, supply=None, **settings):
+def memory_cost(cap, pool=None, **settings):
     config = MemoryConfig(window=1, max_states=cap, neighbours=2, embedding=0, **settings)
-    return MemoryCost(config, BalanceConfig(), 1, 0, supply), FlashbulbMemory.empty(1, config, np.random.default_rng(0))
+    return MemoryCost(config, BalanceConfig(), 1, 0, pool), FlashbulbMemory.empty(1, config, np.random.default_rng(0))
 
 
-def lesson(met, n, log_pi=lambda s, a: np.zeros(len(s))):
-    states = np.asarray(met, np.float32).reshape(-1, 1, 1)
-    return MemoryInput(states, np.ones((len(met), 1), bool), n, Normaliser.empty(1).frozen(), log_pi)
+def add(stream, memory, met, n, log_pi=lambda s, a: np.zeros(len(s))):
+    """The memory and the metrics after iteration n, which met these unsafe states."""
+    states, nothing = np.asarray(met, np.float32).reshape(-1, 1, 1), np.zeros(0)
+    unsafe = np.ones((len(met), 1), bool)
+    batch = Batch(n, states, *[nothing] * 6, Normaliser.empty(1).frozen(), unsafe=unsafe)
+    memory, _, metrics = stream.add_intrinsic_cost(memory, Balance.start(BalanceConfig()), batch, log_pi)
+    return memory, metrics
 
 
 def test_data_join_what_was_met_outlive_the_window_and_give_way_at_the_cap():
-    supply = OfflinePool(np.array([[-1.0], [-2.0], [-3.0]], np.float32), np.zeros((3, 1)), np.zeros(3))
-    remembered, memory = stream(5, supply)
+    pool = OfflinePool(np.array([[-1.0], [-2.0], [-3.0]], np.float32), np.zeros((3, 1)), np.zeros(3))
+    stream, memory = memory_cost(5, pool)
     kept = []
     for n, met in enumerate([[], [1, 2], [3, 4, 5, 6], [7, 8, 9, 10, 11, 12], []]):
-        memory, _, report = remembered.recall(memory, lesson(met, n))
-        kept.append((sorted(memory.states[memory.iterations == FROM_DATA].ravel()), memory.states.ravel()[-1:], memory))
+        memory, report = add(stream, memory, met, n)
+        kept.append((sorted(memory.states[memory.iterations == OFFLINE].ravel()), memory.states.ravel()[-1:], memory))
         assert report["offline_ess"] == pytest.approx(3)
         assert memory.size <= 5
     assert [len(data) for data, _, _ in kept] == [3, 3, 1, 0, 3]
@@ -204,19 +209,18 @@ def test_data_join_what_was_met_outlive_the_window_and_give_way_at_the_cap():
 
 
 def test_a_policy_that_does_as_the_record_did_in_one_state_draws_that_state():
-    supply = OfflinePool(np.array([[-1.0], [-2.0]], np.float32), np.array([[0.0], [1.0]]), np.zeros(2))
-    remembered, memory = stream(5, supply, offline_clip=1e9)
-    likes_the_second = lesson([], 0, lambda s, a: -50.0 * (a[:, 0] - 1) ** 2)
-    memory, _, report = remembered.recall(memory, likes_the_second)
+    pool = OfflinePool(np.array([[-1.0], [-2.0]], np.float32), np.array([[0.0], [1.0]]), np.zeros(2))
+    stream, memory = memory_cost(5, pool, offline_clip=1e9)
+    memory, report = add(stream, memory, [], 0, lambda s, a: -50.0 * (a[:, 0] - 1) ** 2)
     assert memory.states.ravel().tolist() == [-2.0, -2.0]
     assert report["offline_ess"] == pytest.approx(1)
 
 
 def test_the_same_iteration_draws_the_same_states_again():
-    supply = OfflinePool(
+    pool = OfflinePool(
         np.random.default_rng(0).standard_normal((50, 1)).astype(np.float32), np.zeros((50, 1)), np.zeros(50)
     )
-    remembered, memory = stream(20, supply)
-    first, again = (remembered.recall(memory, lesson([], n)).memory.states for n in (3, 3))
+    stream, memory = memory_cost(20, pool)
+    first, again = (add(stream, memory, [], n)[0].states for n in (3, 3))
     np.testing.assert_array_equal(first, again)
-    assert (remembered.recall(memory, lesson([], 4)).memory.states != first).any()
+    assert (add(stream, memory, [], 4)[0].states != first).any()

@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from flashbulb.algorithms.registry import configure
+from flashbulb.batch import Batch
 from flashbulb.config import MemoryConfig
-from flashbulb.memory import FlashbulbMemory, MemoryInput, anticipation, stream_for
-from flashbulb.memory.salience import FEWEST, salience, unrolled
+from flashbulb.memory import Balance, FlashbulbMemory, anticipation, make_cost_stream
+from flashbulb.memory.salience import FEWEST, salience, sort_lidars
 from flashbulb.normaliser import Normaliser
 
 
@@ -15,10 +16,10 @@ def test_a_turn_of_the_agent_changes_nothing_in_a_ring_and_the_rest_stays():
     seen = rng.normal(size=(5, 10)).astype(np.float32)
     turned = seen.copy()
     turned[:, 2:6] = np.roll(seen[:, 2:6], 3, axis=1)
-    rings = np.array([[2, 6]])
-    np.testing.assert_array_equal(unrolled(seen, rings), unrolled(turned, rings))
-    np.testing.assert_array_equal(unrolled(seen, rings)[:, [0, 1, 6, 7, 8, 9]], seen[:, [0, 1, 6, 7, 8, 9]])
-    np.testing.assert_array_equal(unrolled(seen, np.zeros((0, 2), int)), seen)
+    lidars = np.array([[2, 6]])
+    np.testing.assert_array_equal(sort_lidars(seen, lidars), sort_lidars(turned, lidars))
+    np.testing.assert_array_equal(sort_lidars(seen, lidars)[:, [0, 1, 6, 7, 8, 9]], seen[:, [0, 1, 6, 7, 8, 9]])
+    np.testing.assert_array_equal(sort_lidars(seen, np.zeros((0, 2), int)), seen)
 
 
 def test_weights_entry_by_entry():
@@ -66,10 +67,12 @@ def foresight(view: str) -> float:
     rng = np.random.default_rng(3)
     config = configure("mice-cpo", "E", memory={"view": view, "embedding": 0, "xi": 0.1})
     normalise = Normaliser.empty(14).frozen()
-    memory = FlashbulbMemory.empty(14, config.memory, np.random.default_rng(0), rings=((6, 14),))
+    memory = FlashbulbMemory.empty(14, config.memory, np.random.default_rng(0), lidar_groups=((6, 14),))
     observations, unsafe, _ = batch(rng)
-    lesson = MemoryInput(observations, unsafe, 0, normalise, lambda *_: np.zeros(0))
-    memory = stream_for("memory", config, 1).recall(memory, lesson).memory
+    nothing = np.zeros(0)
+    samples = Batch(0, observations, *[nothing] * 6, normalise, unsafe=unsafe)
+    stream, balance = make_cost_stream("memory", config, 1), Balance.start(config.balance)
+    memory, _, _ = stream.add_intrinsic_cost(memory, balance, samples, lambda *_: nothing)
     observations, unsafe, ended = batch(rng)
     intrinsic, _ = memory.intrinsic_cost(observations.reshape(-1, 14), normalise, config.memory)
     return anticipation(intrinsic.reshape(unsafe.shape), unsafe.astype(np.float32), ended)
@@ -84,6 +87,6 @@ def test_the_plain_view_is_the_papers_to_the_last_bit():
     rng = np.random.default_rng(0)
     states, seen = rng.normal(size=(2, 40, 5)).astype(np.float32)
     normalise = Normaliser.empty(5).frozen()
-    memory = FlashbulbMemory.empty(5, MemoryConfig(), np.random.default_rng(0), rings=((1, 4),))
-    memory = memory.remember(states, 0, MemoryConfig()).update_salience(seen, np.arange(40) < 20, normalise)
+    memory = FlashbulbMemory.empty(5, MemoryConfig(), np.random.default_rng(0), lidar_groups=((1, 4),))
+    memory = memory.add(states, 0, MemoryConfig()).update_salience(seen, np.arange(40) < 20, normalise)
     np.testing.assert_array_equal(memory.embed(seen, normalise), normalise(seen) @ memory.projection)

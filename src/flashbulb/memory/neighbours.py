@@ -1,9 +1,9 @@
 """Exact distances to the nearest of many points, for thousands of queries at once.
 
 SciPy's KD-tree does the same in double precision and takes several times as long: in eight dimensions a query comes
-near to many leaves, and what counts is how fast a leaf is gone through. Here a leaf is a block of coordinates, the
-bounding boxes of a grove of leaves are another, and both are of a size that the compiler knows: it takes eight points
-at a time, and eight dimensions without a loop.
+near to many leaves, and what matters is the time to scan a leaf. Here a leaf is an array of coordinates, and a block is
+the bounding boxes of several leaves. Both have sizes known at compile time, so the loops over points and dimensions are
+vectorised.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 
 from flashbulb.jit import jit_fastmath, jit_fastmath_helper, jit_fastmath_inline
 
-LEAF, GROVE = 64, 32  # points in a leaf, leaves in a grove; infinitely far ones fill them up
+LEAF, BLOCK = 64, 32  # points in a leaf, leaves in a block; infinitely far ones fill them up
 STRIDE = 8  # dimensions are filled up to a multiple of it, with zeros
 INFINITE = np.float32(np.inf)
 SLACK = np.float32(1.0001)  # more than rounding can take from a bound
 
 
-class Forest(NamedTuple):
-    """Points in leaves, leaves in groves; single precision."""
+class BlockIndex(NamedTuple):
+    """Points in leaves, leaves in blocks; single precision."""
 
-    leaves: np.ndarray  # (groves, GROVE, dimensions, LEAF)
-    boxes: np.ndarray  # (groves, 2, dimensions, GROVE): least and largest coordinates in each leaf
-    hulls: np.ndarray  # (2, dimensions, groves): in each grove
+    leaves: np.ndarray  # (blocks, BLOCK, dimensions, LEAF)
+    boxes: np.ndarray  # (blocks, 2, dimensions, BLOCK): least and largest coordinates in each leaf
+    hulls: np.ndarray  # (2, dimensions, blocks): in each block
 
 
 def nearest(points: np.ndarray, queries: np.ndarray, k: int, workers: int = 1) -> np.ndarray:
@@ -35,13 +35,13 @@ def nearest(points: np.ndarray, queries: np.ndarray, k: int, workers: int = 1) -
 
     Fastest where a query is near to the one before it. The number of workers does not change a bit of the result.
     """
-    forest, queries = plant(points), _padded(queries)
+    index, queries = build_index(points), _padded(queries)
     found = np.empty((len(queries), k), np.float32)
     portions = 8 * workers if workers > 1 else 1  # some take longer than others
     ends = np.linspace(0, len(queries), portions + 1).astype(int)
     parts = [slice(a, b) for a, b in itertools.pairwise(ends)]
     with ThreadPoolExecutor(workers) as pool:
-        list(pool.map(lambda part: _search(queries[part], *forest, found[part]), parts))
+        list(pool.map(lambda part: _search(queries[part], *index, found[part]), parts))
     return found
 
 
@@ -52,18 +52,18 @@ def _padded(rows: np.ndarray) -> np.ndarray:
     return padded
 
 
-def plant(points: np.ndarray) -> Forest:
-    """Halve the points at their widest dimension, first into groves, then into leaves, all full but the last."""
+def build_index(points: np.ndarray) -> BlockIndex:
+    """Halve the points at their widest dimension, first into blocks, then into leaves, all full but the last."""
     padded = _padded(points)
     order = np.arange(len(padded))
     _arrange(padded, order)
-    groves = max(1, -(-len(padded) // (GROVE * LEAF)))
-    leaves = np.full((groves, GROVE, padded.shape[1], LEAF), INFINITE)
-    boxes = np.full((groves, 2, padded.shape[1], GROVE), INFINITE)
+    blocks = max(1, -(-len(padded) // (BLOCK * LEAF)))
+    leaves = np.full((blocks, BLOCK, padded.shape[1], LEAF), INFINITE)
+    boxes = np.full((blocks, 2, padded.shape[1], BLOCK), INFINITE)
     _fill(padded, order, leaves, boxes)
     highest = np.where(boxes[:, 1] < INFINITE, boxes[:, 1], -INFINITE)  # of leaves that there are
     hulls = np.stack([boxes[:, 0].min(axis=2).T, highest.max(axis=2).T])
-    return Forest(leaves, boxes, np.ascontiguousarray(hulls))
+    return BlockIndex(leaves, boxes, np.ascontiguousarray(hulls))
 
 
 @jit_fastmath
@@ -73,7 +73,7 @@ def _arrange(points: np.ndarray, order: np.ndarray) -> None:
     begin, ends[0] = 0, len(order)
     while count:
         end = ends[count - 1]
-        size = LEAF if end - begin <= GROVE * LEAF else GROVE * LEAF
+        size = LEAF if end - begin <= BLOCK * LEAF else BLOCK * LEAF
         parts = -(-(end - begin) // size)
         if parts > 1:
             some, half = order[begin:end], parts // 2 * size
@@ -124,7 +124,7 @@ def _select(keys: np.ndarray, order: np.ndarray, middle: int) -> None:
 @jit_fastmath
 def _fill(points: np.ndarray, order: np.ndarray, leaves: np.ndarray, boxes: np.ndarray) -> None:
     for begin in range(0, len(order), LEAF):
-        g, leaf = divmod(begin // LEAF, GROVE)
+        g, leaf = divmod(begin // LEAF, BLOCK)
         some = order[begin : begin + LEAF]
         for d in range(points.shape[1]):
             least = largest = points[some[0], d]
@@ -137,8 +137,8 @@ def _fill(points: np.ndarray, order: np.ndarray, leaves: np.ndarray, boxes: np.n
 
 @jit_fastmath
 def _search(queries: np.ndarray, leaves: np.ndarray, boxes: np.ndarray, hulls: np.ndarray, found: np.ndarray) -> None:
-    to_grove = np.empty(hulls.shape[2], np.float32)
-    to_leaf, candidates = np.empty(GROVE, np.float32), np.empty(GROVE, np.int64)
+    to_block = np.empty(hulls.shape[2], np.float32)
+    to_leaf, candidates = np.empty(BLOCK, np.float32), np.empty(BLOCK, np.int64)
     to_point = np.empty(LEAF, np.float32)
     for i in range(len(queries)):
         query, best = queries[i], found[i]
@@ -150,14 +150,14 @@ def _search(queries: np.ndarray, leaves: np.ndarray, boxes: np.ndarray, hulls: n
             near = SLACK * (np.sqrt(moved) + np.sqrt(found[i - 1, -1])) ** 2
             bound = near if near < INFINITE else INFINITE  # also after one that was not a number
         best[:] = bound
-        _to_hulls(query, hulls, to_grove)
+        _to_hulls(query, hulls, to_block)
         while True:
             g = 0
-            for other in range(1, len(to_grove)):
-                g = other if to_grove[other] < to_grove[g] else g
-            if not to_grove[g] < best[-1]:
+            for other in range(1, len(to_block)):
+                g = other if to_block[other] < to_block[g] else g
+            if not to_block[g] < best[-1]:
                 break
-            to_grove[g] = INFINITE
+            to_block[g] = INFINITE
             _to_boxes(query, boxes[g], to_leaf)
             for n in range(_candidates(to_leaf, best[-1], candidates)):
                 leaf = candidates[n]
@@ -181,9 +181,9 @@ def _to_hulls(query: np.ndarray, hulls: np.ndarray, out: np.ndarray) -> None:
 
 @jit_fastmath_inline
 def _to_boxes(query: np.ndarray, boxes: np.ndarray, out: np.ndarray) -> None:
-    """The same to each box of a grove."""
+    """The same to each box of a block."""
     for first in range(0, len(query), STRIDE):
-        for j in range(GROVE):
+        for j in range(BLOCK):
             square = np.float32(0) if first == 0 else out[j]
             for d in range(STRIDE):
                 square += _beyond(query[first + d], boxes[0, first + d, j], boxes[1, first + d, j]) ** 2
@@ -209,7 +209,7 @@ def _to_points(query: np.ndarray, points: np.ndarray, bound: np.float32, out: np
 def _candidates(to_leaf: np.ndarray, bound: np.float32, out: np.ndarray) -> int:
     """The leaves that are near enough, the nearest of them first: soon a good bound. Returns their number."""
     count, first = 0, 0
-    for leaf in range(GROVE):  # without branches: nobody could predict them
+    for leaf in range(BLOCK):  # without branches: nobody could predict them
         out[count] = leaf
         first = count if to_leaf[leaf] < to_leaf[out[first]] else first
         count += to_leaf[leaf] < bound

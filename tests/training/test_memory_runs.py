@@ -11,8 +11,8 @@ from flashbulb.envs import make
 from flashbulb.errors import UsageError
 from flashbulb.normaliser import FrozenNormaliser
 from flashbulb.storage.csv_log import read_csv
-from flashbulb.training.loop import train
-from flashbulb.training.memory_input import likelihood
+from flashbulb.training.collect import Sampler
+from flashbulb.training.loop import log_likelihood, train
 from tests.algorithms.actor_batches import example, log_density
 
 SMALL = {
@@ -68,12 +68,13 @@ def test_a_lower_threshold_remembers_more_and_none_of_it_by_cost_alone(tmp_path)
 
 def test_the_likelihood_is_that_of_the_environments_actions():
     """Bounds of [-3, 1]: the policy's own action is (a + 1) / 2."""
-    params, evidence = example()
+    params, batch = example()
     policy = Gaussian(spaces.Box(-3.0, 1.0, (2,), np.float32))
     normalise = FrozenNormaliser(np.float32(0.5), np.float32(2.0))
-    inside = np.clip(evidence.actions, -1, 1)
-    found = likelihood(policy, params, normalise)(evidence.observations / 2 + 0.5, policy.to_env(inside))
-    np.testing.assert_allclose(found, log_density(params, evidence.observations, inside), rtol=1e-3, atol=1e-4)
+    inside = np.clip(batch.actions, -1, 1)
+    log_pi = log_likelihood(Sampler(policy, params, normalise))
+    found = log_pi(batch.observations / 2 + 0.5, policy.to_env(inside))
+    np.testing.assert_allclose(found, log_density(params, batch.observations, inside), rtol=1e-3, atol=1e-4)
     np.testing.assert_allclose(policy.from_env(policy.to_env(inside)), inside, atol=1e-6)
     buttons = Categorical(spaces.Discrete(4, start=7))
     assert buttons.from_env(buttons.to_env(np.arange(4))).tolist() == [0, 1, 2, 3]

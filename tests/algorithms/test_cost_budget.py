@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from flashbulb.algorithms.budget_schedule import Schedule, reshaped_reward, simmer_step
+from flashbulb.algorithms.cost_budget import BudgetSchedule, reshaped_reward, simmer_step
 from flashbulb.config import BudgetConfig
 
 
@@ -16,7 +16,7 @@ def test_reward_ends_where_the_budget_does():
 
 
 def budgets(costs, config, limit=25.0, start=10.0):
-    state, out = Schedule.start(start), []
+    state, out = BudgetSchedule.start(start), []
     for cost in costs:
         state = simmer_step(state, np.float32(cost), limit, config)
         out.append(float(state.budget))

@@ -1,0 +1,71 @@
+"""CUP's projection: objective and gradient against NumPy and finite differences."""
+
+import jax
+import numpy as np
+import pytest
+
+from flashbulb.algorithms.actor import Actor
+from flashbulb.algorithms.cup import cost_weight, projection_loss, projection_step
+from flashbulb.algorithms.proximal import actor_optimiser
+from flashbulb.config import AscentConfig, ProximalConfig
+from tests.algorithms.actor_batches import POLICY, divergence, example, inputs, log_density, moved, numerical_gradient
+
+
+def loss_by_loop(params, halfway, batch, weight):
+    ratio = np.exp(log_density(params, batch.observations, batch.actions) - batch.log_prob)
+    terms = divergence(params, halfway, batch.observations) + weight * ratio * batch.cost_advantage
+    assert terms.shape == batch.cost_advantage.shape
+    return terms.mean()
+
+
+def test_loss_and_gradient():
+    params, batch = example()
+    halfway = moved(params, seed=1)
+    here = moved(params, seed=2)
+    ours, gradient = jax.value_and_grad(lambda p: projection_loss(POLICY, p, halfway, batch, 1.7))(here)
+    assert float(ours) == pytest.approx(loss_by_loop(here, halfway, batch, 1.7), rel=1e-4)
+    expected = numerical_gradient(lambda p: loss_by_loop(p, halfway, batch, 1.7), here)
+    for a, b in zip(jax.tree.leaves(gradient), jax.tree.leaves(expected), strict=True):
+        np.testing.assert_allclose(a, b, atol=2e-4)
+
+
+def test_each_state_meets_only_its_own_cost():
+    """Were some term (B, 1), the sum would pair every state with every other."""
+    params, batch = example(states=47)
+    loss = jax.make_jaxpr(lambda p: projection_loss(POLICY, p, params, batch, 1.0))(params)
+    shapes = {variable.aval.shape for equation in loss.eqns for variable in equation.outvars}
+    assert (47,) in shapes
+    assert (47, 47) not in shapes
+    here = moved(params, by=0.3)
+    shuffled = batch._replace(cost_advantage=batch.cost_advantage[::-1].copy())
+    losses = [float(projection_loss(POLICY, here, params, e, 1.0)) for e in (batch, shuffled)]
+    assert abs(losses[0] - losses[1]) > 1e-3
+
+
+def test_cost_weight():
+    assert float(cost_weight(2.0, 0.99, 0.95)) == pytest.approx(2 * (1 - 0.9405) / 0.01)
+
+
+def test_the_projection_lowers_cost_and_a_price_of_zero_keeps_the_policy():
+    params, batch = example(200)
+    config = ProximalConfig(passes=10, minibatch=50, kl=1.0)
+    actor = Actor(params, actor_optimiser(config).init(params))
+
+    @jax.jit
+    def project(actor, batch, weight):
+        return projection_step(POLICY, actor, inputs(batch, rate=0.003), weight, config)
+
+    def cost_after(weight):
+        new = jax.tree.map(np.asarray, project(actor, batch, np.float32(weight)).actor.params)
+        ratio = np.exp(log_density(new, batch.observations, batch.actions) - batch.log_prob)
+        kl = divergence(new, params, batch.observations).mean()
+        return (ratio * batch.cost_advantage).mean(), kl
+
+    free, cheap, dear = cost_after(0.0), cost_after(1.0), cost_after(10.0)
+    assert free[1] < 1e-6
+    assert dear[0] < cheap[0] < free[0] - 0.01
+
+
+def test_the_multiplier_may_outweigh_small_cost_advantages():
+    """With a cap of 2, cost advantages of 0.01 could never move the policy against KL."""
+    assert AscentConfig().maximum * cost_weight(1.0, 0.99, 0.95) * 0.01 > 1
