@@ -28,7 +28,7 @@ SIZES = ((500, 1_500), (4_000, 6_000), (9_000, 11_000), (LARGEST, LARGEST))
 
 def measure(iterations: int, threads: int | None) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """States held, seconds of the recall and of the whole, for each iteration."""
-    taken, recall = [], MemoryCost.recall
+    taken, recall = [], MemoryCost.add_intrinsic_cost
 
     def timed(self: MemoryCost, *args: Any) -> Any:
         begun = time.perf_counter()
@@ -36,7 +36,7 @@ def measure(iterations: int, threads: int | None) -> tuple[np.ndarray, np.ndarra
         taken.append(time.perf_counter() - begun)
         return result
 
-    with tempfile.TemporaryDirectory() as runs, mock.patch.object(MemoryCost, "recall", timed):
+    with tempfile.TemporaryDirectory() as runs, mock.patch.object(MemoryCost, "add_intrinsic_cost", timed):
         keeping = {"window": iterations, "max_states": LARGEST}
         size = {"steps": iterations * 20_000, "threads": threads, "runs_dir": Path(runs)}
         config = configure("mice-cpo", TASK, memory=keeping, **size)

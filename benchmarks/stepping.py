@@ -6,7 +6,7 @@ slows both alike, so look at the ratio (the median over turns) and not at either
 of processor time: what a step adds to its physics, without the waiting of threads for each other, which grows when
 other processes want the same cores.
 
-A task joins by having `raw_physics(actions)`: run its model's substeps for `actions[step, member]` from the
+A task joins by having `raw_physics(actions)`: run its model's substeps for `actions[step, env]` from the
 current states, in as few calls as it can, and change nothing.
 """
 

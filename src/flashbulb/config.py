@@ -1,7 +1,7 @@
-"""Every number of a run in one place: documented dataclasses from which the command line is made.
+"""The configuration of a run: documented dataclasses with their bounds, from which the command line is made.
 
-Defaults are the paper's Table 2; where we depart, the field says why. An algorithm
-(`algorithms/registry.py`) may replace defaults; the user may replace both.
+Defaults are those of the paper's Table 2; a field that departs from it gives the reason. An algorithm
+(`algorithms/registry.py`) may replace defaults, and the user may replace both. `validation.py` enforces the bounds.
 """
 
 from __future__ import annotations
@@ -12,16 +12,22 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-import tyro
+from annotated_types import Ge, Gt, Interval
+from tyro.conf import Fixed, Suppress, arg
 
-Named = Annotated[str, tyro.conf.Fixed, tyro.conf.Suppress]  # said by position on the command line
+Named = Annotated[str, Fixed, Suppress]  # given by position on the command line
+PositiveInt = Annotated[int, Ge(1), arg(metavar="INT>=1")]
+NonNegativeInt = Annotated[int, Ge(0), arg(metavar="INT>=0")]
+Positive = Annotated[float, Gt(0), arg(metavar="FLOAT>0")]
+NonNegative = Annotated[float, Ge(0), arg(metavar="FLOAT>=0")]
+Fraction = Annotated[float, Interval(ge=0, le=1), arg(metavar="FLOAT in [0,1]")]
 
 
 @dataclass(frozen=True)
 class PolicyConfig:
     """The actor: a tanh network for the mean of a Gaussian, or for the logits of a categorical."""
 
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[PositiveInt, ...] = (64, 64)
     """Sizes of the hidden layers."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation at the start (Box actions, scaled to [-1, 1])."""
@@ -29,20 +35,20 @@ class PolicyConfig:
 
 @dataclass(frozen=True)
 class CriticConfig:
-    """The value networks V_R and V_C, of the actor's shape of body."""
+    """The value networks V_R and V_C."""
 
-    hidden: tuple[int, ...] = (64, 64)
+    hidden: tuple[PositiveInt, ...] = (64, 64)
     """Sizes of the hidden layers."""
-    learning_rate: float = 3e-4
+    learning_rate: Positive = 3e-4
     """Adam step size."""
-    passes: int = 10
+    passes: PositiveInt = 10
     """Passes over the batch in each iteration."""
-    minibatch: int = 64
+    minibatch: PositiveInt = 64
     """States per gradient step."""
-    l2: float = 1e-3
+    l2: NonNegative = 1e-3
     """Weight of the squared norm of the parameters ("normalization coefficient" in the paper)."""
-    max_grad_norm: float = 40.0
-    """Gradients longer than this are shortened to it."""
+    max_grad_norm: Positive = 40.0
+    """Gradients are clipped to this norm."""
     backend: Literal["compiled", "optax"] = "compiled"
     """What fits them: compiled loops around BLAS, or optax under JAX, which is slower; the same up to rounding."""
 
@@ -51,80 +57,80 @@ class CriticConfig:
 class TrustRegionConfig:
     """CPO's step (Appendix A.1)."""
 
-    kl: float = 0.01
+    kl: Positive = 0.01
     """Size of the trust region, phi."""
-    cg_iterations: int = 15
+    cg_iterations: PositiveInt = 15
     """Conjugate-gradient iterations for H^-1 g and H^-1 b."""
-    damping: float = 0.1
+    damping: NonNegative = 0.1
     """Added to the diagonal of H."""
-    fisher_states: int = 5_000
+    fisher_states: NonNegativeInt = 5_000
     """States that H is averaged over, a fixed random subset of the batch (0: all). A quarter of the states gives
-    nearly the same step at a third of the time; the line search measures KL on all of them."""
-    search_steps: int = 20
-    """Shortenings that the line search tries before it gives up and changes nothing."""
-    search_decay: float = 0.8
-    """Factor of each shortening."""
+    nearly the same step in a third of the time; the line search measures KL on all states."""
+    search_steps: PositiveInt = 20
+    """Step lengths that the line search tries; if none is accepted, the policy stays as it is."""
+    search_decay: Fraction = 0.8
+    """Factor between successive step lengths."""
     recover: Literal["violated", "infeasible"] = "violated"
     """When to step for cost alone: as soon as the constraint is violated (the paper's appendix), or only
     when no step in the trust region can satisfy it (CPO)."""
     scale: Literal["episode", "step"] = "step"
     """Constraint value c in CPO's linear model: the excess of an episode divided by its length, which is consistent
-    with b (safety-starter-agents), or the excess itself (OmniSafe, the authors' code). With the latter CPO is all or
-    nothing, and failed to learn on one of three seeds of a corridor with a known solution (tests/learn/corridor.py)."""
+    with b (safety-starter-agents), or the excess itself (OmniSafe, the authors' code). With the latter CPO failed to
+    learn on one of three seeds of a corridor with a known solution (tests/algorithms/corridor.py)."""
 
 
 @dataclass(frozen=True)
 class MemoryConfig:
     """Flashbulb memory and intrinsic cost (section 4.2)."""
 
-    neighbours: int = 10
+    neighbours: PositiveInt = 10
     """k of the k nearest unsafe states."""
-    xi: float = 1e-3
+    xi: Positive = 1e-3
     """Constant of the kernel K = xi / (l^2 + xi)."""
-    embedding: int = 8
+    embedding: NonNegativeInt = 8
     """Dimensions of the random projection; 0 turns it off."""
     distance: Literal["raw", "mean", "own-mean"] = "raw"
-    """Squared distance that the kernel sees: as it is (the paper as printed), over the running mean of the
+    """Squared distance in the kernel: as it is (the paper as printed), over the running mean of the
     k-nearest squared distances (NGU), or with l over its own top-k mean (the authors' code)."""
     view: Literal["observation", "salient"] = "observation"
-    """What the projection sees: the observation (the paper), or, ours, one with sorted lidars and every entry weighed
-    by how well it tells unsafe states from others (`memory/salience.py`)."""
+    """Input of the projection: the observation (the paper), or, as an extension of ours, the observation with sorted
+    lidars and every entry weighted by how well it separates unsafe states from others (`memory/salience.py`)."""
     exclude_self: bool = False
     """Whether a stored state ignores its own entry when its intrinsic cost is computed."""
-    window: int = 1
-    """Iterations whose unsafe states are kept."""
-    max_states: int = 20_000
-    """Hard cap; the newest are kept."""
+    window: PositiveInt = 1
+    """Number of latest iterations whose unsafe states are kept."""
+    max_states: PositiveInt = 20_000
+    """Capacity; the newest states are kept."""
     criterion: Literal["cost", "return"] = "cost"
-    """Which states are unsafe: those that cost something, or (for noisy costs) those whose discounted cost along the
+    """Which states are unsafe: those with a positive cost, or (for noisy costs) those whose discounted cost along the
     sampled trajectory exceeds `threshold`."""
-    threshold: float = 1.0
+    threshold: NonNegative = 1.0
     """Discounted cumulative cost above which a state is unsafe, with the criterion `return`."""
     offline: str | None = None
     """Data set whose unsafe states join the memory: an .npz or .hdf5 file with observations, actions and costs, or
     the id of a Minari data set."""
-    offline_clip: float = 10.0
-    """No state of the data set weighs more than this many average ones."""
-    snapshots: int = 4
-    """How many memories, evenly spaced over the run, are kept for `flashbulb memory`."""
+    offline_clip: Positive = 10.0
+    """Largest weight of a state of the data set, relative to the mean weight."""
+    snapshots: NonNegativeInt = 4
+    """Snapshots of the memory to save for `flashbulb memory`, evenly spaced over the run."""
 
 
 @dataclass(frozen=True)
 class BalanceConfig:
     """Balancing factor beta (Proposition 4.1)."""
 
-    initial: float = 5.0
+    initial: NonNegative = 5.0
     """beta_0 (the authors' intrinsic factor)."""
-    rate: float = 0.005
+    rate: NonNegative = 0.005
     """alpha, the step by which the measured bias corrects beta. At ten times this beta was 0 after fifteen
     iterations, because a critic that learned from beta c^I overestimates by construction (docs/method.md)."""
-    discount: float = 0.99
+    discount: Fraction = 0.99
     """gamma of gamma^n, per iteration."""
-    margin: float = 1.0
+    margin: NonNegative = 1.0
     """Share of the intrinsic return I that is taken off the limit: 1 is Theorem 2's d - I; at 0 only the critic and
-    the advantages know of c^I, and most of MICE's effect is gone (docs/method.md)."""
+    the advantages contain c^I, and most of MICE's effect is gone (docs/method.md)."""
     bias: Literal["return", "td"] = "return"
-    """What V_C is held against for its bias eps_n: the discounted cost along the sampled trajectory (the paper), or
+    """What V_C is compared with for its bias eps_n: the discounted cost along the sampled trajectory (the paper), or
     one step of it and V_C after that, which makes eps_n the TD error (the authors' code)."""
 
 
@@ -132,18 +138,18 @@ class BalanceConfig:
 class ProximalConfig:
     """The actor's clipped gradient steps (PPO), and CUP's projection."""
 
-    learning_rate: float = 3e-4
+    learning_rate: Positive = 3e-4
     """Adam step size; it decays linearly to 0 over the run, as the critics' does."""
-    passes: int = 40
-    """Most passes over the batch in each iteration (not in the paper's table; all peers use 40)."""
-    minibatch: int = 64
+    passes: PositiveInt = 40
+    """Maximum passes over the batch in each iteration (not in the paper's table; peers use 40)."""
+    minibatch: PositiveInt = 64
     """States per gradient step."""
-    clip: float = 0.2
-    """The probability ratio counts no further than this from 1."""
-    kl: float = 0.01
-    """Passes end once the mean KL from the policy that sampled exceeds this ("trust region bound")."""
-    max_grad_norm: float = 40.0
-    """Gradients longer than this are shortened to it."""
+    clip: Positive = 0.2
+    """Clip range of the probability ratio around 1."""
+    kl: Positive = 0.01
+    """Passes stop early once the mean KL from the sampling policy exceeds this ("trust region bound")."""
+    max_grad_norm: Positive = 40.0
+    """Gradients are clipped to this norm."""
 
 
 @dataclass(frozen=True)
@@ -154,117 +160,117 @@ class PidConfig:
     iterations apart, which reacts to a violation twenty iterations late; the paper's formula does neither.
     """
 
-    proportional: float = 0.1
+    proportional: NonNegative = 0.1
     """K_P, per unit of episode cost."""
-    integral: float = 0.01
+    integral: NonNegative = 0.01
     """K_I."""
-    derivative: float = 0.01
+    derivative: NonNegative = 0.01
     """K_D."""
-    smooth_proportional: float = 0.0
-    """Weight of the past in a moving average of Delta for the proportional term; 0 is none."""
-    smooth_derivative: float = 0.0
-    """Weight of the past in a moving average of the cost for the derivative term; 0 is none."""
-    delay: int = 1
+    smooth_proportional: Fraction = 0.0
+    """Weight of the past in a moving average of Delta for the proportional term (0: no smoothing)."""
+    smooth_derivative: Fraction = 0.0
+    """Weight of the past in a moving average of the cost for the derivative term (0: no smoothing)."""
+    delay: PositiveInt = 1
     """Iterations over which the derivative term takes its difference."""
-    initial: float = 1e-3
-    """lambda before anything was learned: K_I times the integral at the start."""
-    maximum: float = 100.0
-    """Cap of lambda, and of the integral's share in it (anti-windup). At 100 the reward has a hundredth's say."""
+    initial: NonNegative = 1e-3
+    """lambda at the start: K_I times the initial integral."""
+    maximum: Positive = 100.0
+    """Cap of lambda, and of the integral's share in it (anti-windup)."""
 
 
 @dataclass(frozen=True)
 class AscentConfig:
     """The multiplier by gradient ascent, lambda <- (lambda + eta Delta)_+ (PPO-Lagrangian, CUP)."""
 
-    learning_rate: float = 0.035
+    learning_rate: NonNegative = 0.035
     """eta, per unit of episode cost."""
-    initial: float = 1e-3
+    initial: NonNegative = 1e-3
     """lambda at the start."""
-    maximum: float = 100.0
+    maximum: Positive = 100.0
     """Cap of lambda. A peer's CUP has 2, at which its projection hardly moves where cost advantages are small."""
 
 
 @dataclass(frozen=True)
 class ConstantConfig:
-    """The constant that stands in for beta c^I in the ablation (Figure 6)."""
+    """The constant that replaces beta c^I in the ablation (Figure 6)."""
 
-    value: float = 5.0
-    """How much; the algorithm `constant-N-X` sets it to N."""
+    value: NonNegative = 5.0
+    """The constant; the algorithm `constant-N-X` sets it to N."""
     of: Literal["value", "step"] = "value"
     """What it is added to: the cost value (the figure's caption), or the cost of each step. The latter adds a
-    hundred times as much to the value, so that even 3 exceeds a limit of 25 whatever the policy does."""
+    hundred times as much to the value, so that even 3 exceeds a limit of 25 for every policy."""
 
 
 @dataclass(frozen=True)
 class BudgetConfig:
     """The cost budget in the state (Saute) and its schedule (Simmer)."""
 
-    discount: float = 1.0
+    discount: Annotated[float, Interval(gt=0, le=1), arg(metavar="FLOAT in (0,1]")] = 1.0
     """Discount of the budget. At 1 it means what the cost limit means; a peer's 0.999 turns a limit of 25
     into one of about 16 for costs that come evenly."""
     unsafe_reward: float = -0.2
     """Reward of every step after the budget is spent. Peers have -1, and -0.2 on navigation tasks: anything below
     what safe behaviour earns will do, and a small one keeps V_R on the task's scale."""
-    start: float = 0.5
+    start: Fraction = 0.5
     """Simmer's first budget, as a share of the cost limit."""
-    lowest: float = 0.1
+    lowest: Fraction = 0.1
     """Simmer's smallest budget, as a share of the cost limit."""
-    proportional: float = 0.05
+    proportional: NonNegative = 0.05
     """K_P of Simmer's schedule: the budget grows by this share of what the last episodes left of it. A peer's 5e-4
-    moves the budget by a hundredth per iteration, which is no schedule."""
-    integral: float = 1e-3
+    moves the budget by only a hundredth per iteration."""
+    integral: NonNegative = 1e-3
     """K_I of Simmer's schedule."""
-    derivative: float = 0.0
+    derivative: NonNegative = 0.0
     """K_D of Simmer's schedule."""
-    smooth: float = 0.0
+    smooth: Fraction = 0.0
     """Weight of the past in a moving average of what was left (Polyak); a peer has 0.995."""
 
 
 @dataclass(frozen=True)
 class Config:
-    """A run."""
+    """The configuration of a run."""
 
     algorithm: Named
-    """Which algorithm."""
+    """Name of the algorithm."""
     env: Named
-    """Which task."""
-    seed: int = 0
-    """Everything random follows from it."""
-    steps: int = 10_000_000
-    """Environment steps in all."""
-    cost_limit: float = 25.0
+    """Id of the task."""
+    seed: NonNegativeInt = 0
+    """Seed of every random number of the run."""
+    steps: PositiveInt = 10_000_000
+    """Environment steps of the whole run."""
+    cost_limit: NonNegative = 25.0
     """d: limit on the mean undiscounted cost of an episode."""
-    num_envs: int = 20
-    """Members of the batch of environments."""
-    steps_per_iteration: int = 20_000
+    num_envs: PositiveInt = 20
+    """Environments stepped as one batch."""
+    steps_per_iteration: PositiveInt = 20_000
     """Environment steps sampled before each update."""
-    threads: int | None = None
+    threads: PositiveInt | None = None
     """Threads for physics and nearest neighbours (default: all cores); results do not depend on it."""
     physics: Literal["compiled", "rollout"] = "compiled"
     """How MuJoCo is called: from compiled code, or by `mujoco.rollout`, which is slower; results are the same."""
     vectorise: Literal["processes", "threads", "serial"] = "processes"
-    """How an environment of your own is run `num_envs` times; results do not depend on it."""
+    """How `num_envs` copies of a Gymnasium environment are run; results do not depend on it."""
     runs_dir: Path = Path("runs")
-    """Where the run's directory is made."""
+    """Directory in which the run's directory is created."""
     name: str | None = None
     """Name of the run's directory (default: algorithm, task, seed and time)."""
-    checkpoint_every: int = 10
+    checkpoint_every: PositiveInt = 10
     """Iterations between checkpoints."""
-    keep_checkpoints: int = 3
-    """How many of the newest checkpoints stay; the best that kept the limit stays as well."""
-    bias_every: int = 0
+    keep_checkpoints: PositiveInt = 3
+    """Newest checkpoints to keep; the best one within the limit is kept as well."""
+    bias_every: NonNegativeInt = 0
     """Iterations between measurements of the cost critic's true bias, by rollouts from visited states (0: none)."""
-    bias_states: int = 50
-    """From how many states each of them rolls out: half drawn from all, half from those that meet a cost soon."""
+    bias_states: PositiveInt = 50
+    """States of each measurement: half drawn from all, half from those with a cost within ten steps."""
     wandb: bool = False
-    """Report to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline keeps it here)."""
-    gamma: float = 0.99
+    """Log to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline writes locally)."""
+    gamma: Fraction = 0.99
     """Discount of rewards."""
-    cost_gamma: float = 0.99
-    """Discount of costs."""
-    lam: float = 0.95
+    cost_gamma: Annotated[float, Interval(ge=0, lt=1), arg(metavar="FLOAT in [0,1)")] = 0.99
+    """Discount of costs; below 1, for the discounted sum of intrinsic costs to be finite."""
+    lam: Fraction = 0.95
     """GAE's lambda for rewards."""
-    cost_lam: float = 0.95
+    cost_lam: Fraction = 0.95
     """GAE's lambda for costs."""
     policy: PolicyConfig = field(default_factory=PolicyConfig)
     critic: CriticConfig = field(default_factory=CriticConfig)
@@ -284,12 +290,12 @@ class Config:
 
     @property
     def iterations(self) -> int:
-        """Iterations that take at least the steps asked for."""
+        """Iterations needed for at least `steps` environment steps."""
         return math.ceil(self.steps / (self.horizon * self.num_envs))
 
 
 def to_dict(config: Config) -> dict[str, Any]:
-    """Plain values only, for JSON."""
+    """Return the configuration as plain values, for JSON."""
     plain: dict[str, Any] = dataclasses.asdict(config)
     plain["runs_dir"] = str(config.runs_dir)
     return plain

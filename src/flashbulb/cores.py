@@ -1,4 +1,4 @@
-"""How many cores this process may use."""
+"""How many cores this process may use: the affinity mask counts, so SLURM, taskset and containers are respected."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ import os
 
 
 def usable_cores() -> list[int]:
-    """The cores that this process is allowed to use, which may be fewer than the machine has (SLURM, taskset)."""
+    """Numbers of the cores that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return sorted(os.sched_getaffinity(0))
     return list(range(os.cpu_count() or 1))
 
 
 def thread_count(threads: int | None, limit: int | None = None) -> int:
-    """Threads to use: as many as asked for (default: the usable cores), but at most `limit`."""
+    """The number of threads asked for (default: one per usable core), at most `limit`."""
     count = threads or len(usable_cores())
     return count if limit is None else min(count, limit)

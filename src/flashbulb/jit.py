@@ -1,7 +1,8 @@
-"""The ways in which functions are compiled here.
+"""The options with which functions are compiled by Numba.
 
-What Python calls is compiled once and kept on disk. What only compiled code calls becomes part of its callers; to
-Python it is a plain function, and saves the time it takes to compile and keep an entry that nobody uses.
+`jit` is for functions that Python calls: compiled once and cached on disk. `jit_helper` and `jit_inline` are for
+functions that only compiled code calls: they are compiled into their callers and stay plain functions in Python, which
+saves compiling and caching an entry point that is never used.
 """
 
 from __future__ import annotations
@@ -11,15 +12,15 @@ from typing import Any
 import numba
 from numba.extending import register_jitable
 
-# A division by zero gives inf as in NumPy; nobody wants these functions as C callbacks.
+# Division by zero gives inf as in NumPy. None of these functions is used as a C callback.
 _OPTIONS: dict[str, Any] = {"error_model": "numpy", "nogil": True, "no_cfunc_wrapper": True}
 _INNER: dict[str, Any] = _OPTIONS | {"no_cpython_wrapper": True}
-# For long sums: they may be reordered and products fused; infinities and what is not a number stay what they are.
+# For long sums: additions may be reordered and fused with products; infinities and NaN keep their meaning.
 _SUMS: dict[str, Any] = {"fastmath": {"reassoc", "contract", "nsz"}}
 
 jit = numba.njit(**_OPTIONS, cache=True)
 jit_helper = register_jitable(**_INNER)
-# For what is called once per member or more often: calls cost time where they pass tuples of arrays.
+# For functions called at least once per environment: a call that passes tuples of arrays is slow.
 jit_inline = register_jitable(**_INNER, forceinline=True)
 
 jit_fastmath = numba.njit(**_OPTIONS, **_SUMS, cache=True)

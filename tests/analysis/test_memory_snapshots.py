@@ -1,7 +1,5 @@
 """Snapshots of the memory beside a run, and the map of intrinsic cost that is drawn from them."""
 
-from types import SimpleNamespace
-
 import numpy as np
 import pytest
 from rich.console import Console
@@ -72,7 +70,7 @@ def test_the_most_dangerous_environment_by_its_first_episode_alone():
     rng = np.random.default_rng(0)
     costs, ended = (rng.random((30, 6)) < 0.2).astype(float), rng.random((30, 6)) < 0.1
     sums = [sum(costs[: [*np.flatnonzero(ended[:, m]), 29][0] + 1, m]) for m in range(6)]
-    assert sums[most_dangerous(SimpleNamespace(costs=costs, ended=ended))] == max(sums)
+    assert sums[most_dangerous(costs, ended)] == max(sums)
 
 
 @pytest.mark.parametrize("env_id", ["HazardField-v0", "SafetyPointGoal1-v0"])

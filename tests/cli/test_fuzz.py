@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 import flashbulb.theory.statements
 import flashbulb.training.loop
 from flashbulb.algorithms.registry import ALGORITHMS, configure
-from flashbulb.cli.main import VERBS, main
+from flashbulb.cli.main import COMMANDS, main
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.validation import rebuild
@@ -52,7 +52,7 @@ def commands():
     tail = st.lists(st.one_of(options, values.map(lambda v: [v]), flags.map(lambda f: [f])), max_size=5)
     flat = tail.map(lambda parts: [word for part in parts for word in part])
     heads = st.one_of(
-        st.sampled_from([[verb] for verb in VERBS]),
+        st.sampled_from([[command] for command in COMMANDS]),
         st.tuples(st.just("train"), words, st.just("HazardField-v0")).map(list),
         st.lists(typed, max_size=1),
     )

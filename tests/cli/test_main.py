@@ -1,10 +1,14 @@
-"""The command line as a user meets it: help at once, mistakes in one sentence, exit codes."""
+"""The command line as a user sees it: fast help, errors in one sentence, exit codes, old spellings."""
 
 import os
 import subprocess
 import sys
 
 import pytest
+
+from flashbulb.algorithms.registry import configure
+from flashbulb.cli.main import run
+from flashbulb.cli.options import parse_train
 
 TRAIN = ["train", "cpo", "HazardField-v0"]
 
@@ -15,19 +19,20 @@ def flashbulb(*arguments, cwd=None, **environment):
     return subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=cwd, env=env)
 
 
-def test_help_names_the_verbs_and_imports_nothing_heavy():
+def test_help_names_the_commands_and_imports_nothing_heavy():
     done = flashbulb("--help")
     assert done.returncode == 0
     assert "flashbulb train ALGORITHM TASK" in done.stdout
-    heavy = "import sys, flashbulb.cli.main; print({'jax', 'mujoco', 'numba', 'scipy', 'gymnasium'} & set(sys.modules))"
+    heavy = "import sys, flashbulb.cli.main; print({'jax', 'mujoco', 'numba', 'scipy'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", heavy], capture_output=True, text=True).stdout.strip() == "set()"
 
 
-def test_help_of_a_algorithm_shows_its_numbers():
+def test_help_of_an_algorithm_shows_options_and_bounds():
     done = flashbulb("train", "mice-cpo", "--help")
     assert done.returncode == 0
     for option in ("--cost-limit", "--memory.neighbours", "--trust-region.kl", "--balance.initial"):
         assert option in done.stdout
+    assert "--cost-limit FLOAT>=0" in done.stdout
 
 
 @pytest.mark.parametrize(
@@ -43,7 +48,17 @@ def test_help_of_a_algorithm_shows_its_numbers():
         ([*TRAIN, "--cost-limit", "nan"], ["cost_limit", "nan", "finite"]),
         ([*TRAIN, "--runs-dir", "/proc/nowhere"], ["runs_dir", "/proc/nowhere", "writable"]),
         ([*TRAIN, "--trust-region.recover", "never"], ["recover", "'never'", "violated"]),
+        ([*TRAIN, "--gamma", "2"], ["gamma", "2.0", "at least 0 and at most 1"]),
+        ([*TRAIN, "--cost-gamma", "1"], ["cost_gamma", "1.0", "below 1"]),
+        ([*TRAIN, "--policy.hidden", "64", "0"], ["policy.hidden", "0", "whole number of at least 1"]),
         ([*TRAIN, "--nonsense", "1"], ["--nonsense"]),
+        (["check", "os:getcwd", "--steps", "0"], ["steps", "0", "at least 1"]),
+        (["resume", "runs/NAME", "--threads", "0"], ["threads", "0", "at least 1"]),
+        (["evaluate", "runs/NAME", "--episodes", "0"], ["episodes", "0", "at least 1"]),
+        (["bias", "runs/NAME", "--states", "1"], ["states", "1", "at least 2"]),
+        (["memory", "runs/NAME", "--seed", "-1"], ["seed", "-1", "at least 0"]),
+        (["report", "runs/NAME", "--episodes", "21"], ["episodes", "21", "at most 20"]),
+        (["study", "versus-base", "--seeds", "-1"], ["seeds", "-1", "at least 0"]),
         (["train"], ["algorithm", "missing"]),
         (["train", "cpo"], ["env", "missing"]),
         (["trian"], ["command", "'trian'", "train"]),
@@ -70,3 +85,31 @@ def test_lists_of_algorithms_and_tasks():
     assert "mice-cpo" in flashbulb("algorithms").stdout
     assert "SafetyHalfCheetahVelocity-v1" in flashbulb("envs").stdout.splitlines()
     assert flashbulb("--version").stdout.startswith("flashbulb ")
+
+
+def test_large_seeds_are_exact():
+    assert parse_train(["cpo", "HazardField-v0", "--seed", "9007199254740993"]).seed == 2**53 + 1
+    assert configure("cpo", "HazardField-v0", seed=2**53 + 1).seed == 2**53 + 1
+    assert parse_train(["cpo", "HazardField-v0", "--seed", "1e3"]).seed == 1000
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (["recipes"], ["algorithms"]),
+        (
+            ["study", "versus-base", "--recipes", "cpo", "--tasks", "HazardField-v0", "--status"],
+            ["study", "versus-base", "--algorithms", "cpo", "--tasks", "HazardField-v0", "--status"],
+        ),
+    ],
+)
+def test_old_spellings_work_with_a_note(old, new, capsys, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    assert run(new) == 0
+    expected = capsys.readouterr()
+    assert run(old) == 0
+    found = capsys.readouterr()
+    assert found.out == expected.out
+    assert expected.err == ""
+    (note,) = found.err.splitlines()
+    assert "deprecated" in note

@@ -1,4 +1,4 @@
-"""Environments as strangers write them: good ones, and one for each mistake that `flashbulb check` explains."""
+"""User environments: good ones, and one for each mistake that `flashbulb check` explains."""
 
 import os
 import time

@@ -1,4 +1,4 @@
-"""What `contract.py` promises, held against every task there is."""
+"""The contract of `base.py`, tested on every task."""
 
 import numpy as np
 import pytest
@@ -86,7 +86,7 @@ def test_episodes_end_and_begin_within_a_step(env_id: str) -> None:
     assert endings >= 2
 
 
-def test_member_i_has_the_generator_of_seed_plus_i(env_id: str) -> None:
+def test_environment_i_has_the_generator_of_seed_plus_i(env_id: str) -> None:
     env = make(env_id, 3, seed=5)
     first, _ = env.reset()
     second, _ = env.reset()
@@ -147,7 +147,7 @@ def test_a_snapshot_brings_everything_back(env_id: str) -> None:
     np.testing.assert_array_equal(env.reset()[0], after)
 
 
-def test_chosen_members_move_between_batches(env_id: str) -> None:
+def test_chosen_environments_move_between_batches(env_id: str) -> None:
     env = begin(env_id, 4, seed=2, threads=2)
     actions = random_actions(env, 60)
     play(env, actions[:20])

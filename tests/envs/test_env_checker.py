@@ -8,12 +8,12 @@ from flashbulb.envs.env_checker import check
 from flashbulb.envs.registry import single
 from flashbulb.errors import UsageError
 
-WORLDS = "tests.envs.gym_examples"
+EXAMPLES = "tests.envs.gym_examples"
 
 
 @pytest.mark.parametrize("name", ["make_walk", "make_six", "make_buttons", "StrangeWalk-v0"])
 def test_nothing_is_wrong_with_good_ones(name):
-    assert check(f"{WORLDS}:{name}").problems == []
+    assert check(f"{EXAMPLES}:{name}").problems == []
 
 
 def test_nothing_is_wrong_with_ours():
@@ -45,30 +45,30 @@ def test_nothing_is_wrong_with_ours():
     ],
 )
 def test_each_mistake_is_explained_and_no_other_is_claimed(fault, says):
-    problems = check(f"{WORLDS}:broken_{fault}", max_steps=2000).problems
+    problems = check(f"{EXAMPLES}:broken_{fault}", max_steps=2000).problems
     assert len(problems) == 1, problems
     assert says in problems[0]
     assert "\n" not in problems[0]
 
 
 def test_it_goes_on_after_the_first_mistake(monkeypatch):
-    from tests.envs import gym_examples as foreign_worlds
+    from tests.envs import gym_examples
 
-    class Doubly(foreign_worlds.Faulty):
+    class Doubly(gym_examples.Faulty):
         def step(self, action):
             obs, _, terminated, truncated, _ = super().step(action)
             return obs, float("nan"), terminated, truncated, {}
 
-    monkeypatch.setattr(foreign_worlds, "doubly", lambda: Doubly("outside"), raising=False)
-    problems = check(f"{WORLDS}:doubly", max_steps=300).problems
+    monkeypatch.setattr(gym_examples, "doubly", lambda: Doubly("outside"), raising=False)
+    problems = check(f"{EXAMPLES}:doubly", max_steps=300).problems
     assert len(problems) == 4  # no cost, outside, reward, no time limit
     assert [p for p in problems if "reward is not finite" in p]
 
 
 def test_what_is_carried_over_between_episodes_is_found(monkeypatch):
-    from tests.envs import gym_examples as foreign_worlds
+    from tests.envs import gym_examples
 
-    class Tired(foreign_worlds.SixTuple):
+    class Tired(gym_examples.SixTuple):
         episodes = 0
 
         def reset(self, *, seed=None, options=None):
@@ -79,14 +79,14 @@ def test_what_is_carried_over_between_episodes_is_found(monkeypatch):
             obs, reward, *rest = super().step(action)
             return obs, reward / self.episodes, *rest
 
-    monkeypatch.setattr(foreign_worlds, "tired", Tired, raising=False)
-    (problem,) = check(f"{WORLDS}:tired").problems
+    monkeypatch.setattr(gym_examples, "tired", Tired, raising=False)
+    (problem,) = check(f"{EXAMPLES}:tired").problems
     assert "when it is played again" in problem
 
 
 def test_a_costless_environment_gets_a_note(monkeypatch):
     monkeypatch.setattr(checking, "EPISODES", 1)
-    findings = check(f"{WORLDS}:broken_nothing")
+    findings = check(f"{EXAMPLES}:broken_nothing")
     assert findings.problems == []
     assert "None of 30 random steps cost anything" in findings.notes[0]
 
@@ -97,9 +97,9 @@ def test_a_name_that_leads_nowhere_is_a_problem():
 
 def test_on_the_command_line(capsys):
 
-    assert run(["check", f"{WORLDS}:make_six"]) == 0
-    assert f"is ready to train: flashbulb train mice-cpo {WORLDS}:make_six" in capsys.readouterr().out
-    assert run(["check", f"{WORLDS}:broken_negative"]) == 1
+    assert run(["check", f"{EXAMPLES}:make_six"]) == 0
+    assert f"is ready to train: flashbulb train mice-cpo {EXAMPLES}:make_six" in capsys.readouterr().out
+    assert run(["check", f"{EXAMPLES}:broken_negative"]) == 1
     lines = capsys.readouterr().out.splitlines()
     assert lines[-2].endswith("is not ready to train:")
     assert lines[-1].startswith("  1. A cost is negative")

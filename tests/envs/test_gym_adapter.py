@@ -1,4 +1,4 @@
-"""Environments of others behind our contract, in processes, threads and one after the other."""
+"""User environments behind the contract, in processes, in threads and one after the other."""
 
 import os
 import signal
@@ -10,19 +10,19 @@ import pytest
 from flashbulb.envs import CostVectorEnv, make
 from flashbulb.envs.gym_adapter import episode_seed
 from flashbulb.errors import RunError, UsageError
-from tests.envs import gym_examples as foreign_worlds
+from tests.envs import gym_examples
 from tests.envs import test_base as contract
 
-WORLDS = "tests.envs.gym_examples"
-WALK = f"{WORLDS}:make_walk"
+EXAMPLES = "tests.envs.gym_examples"
+WALK = f"{EXAMPLES}:make_walk"
 PROMISES = [getattr(contract, name) for name in dir(contract) if name.startswith("test_")]
 
 
 @pytest.mark.parametrize("promise", PROMISES, ids=lambda promise: promise.__name__.removeprefix("test_"))
 def test_the_contract_holds(promise, monkeypatch):
-    """Every promise that our own tasks keep; in threads here, since what runs the members is tested below."""
+    """Every promise that our own tasks keep; in threads here, since the pools are compared below."""
     monkeypatch.setattr(contract, "make", lambda *args, **kw: make(*args, **kw, vectorise="threads"))
-    promise(f"{WORLDS}:make_six")
+    promise(f"{EXAMPLES}:make_six")
 
 
 def history(vectorise, source=WALK, workers=2, steps=100, num_envs=3):
@@ -49,7 +49,7 @@ def test_processes_threads_and_serial_give_the_same_numbers():
 def test_the_numbers_are_those_of_the_environment_itself():
     env = make(WALK, 2, seed=4, vectorise="serial")
     obs, _ = env.reset()
-    alone, episode = foreign_worlds.make_walk(), 0
+    alone, episode = gym_examples.make_walk(), 0
     mine, _ = alone.reset(seed=episode_seed(5, episode))
     np.testing.assert_array_equal(obs[1], mine)
     rng = np.random.default_rng(1)
@@ -68,7 +68,7 @@ def test_the_numbers_are_those_of_the_environment_itself():
 
 
 def test_discrete_actions_keep_their_start():
-    env = make(f"{WORLDS}:make_buttons", 2, vectorise="serial")
+    env = make(f"{EXAMPLES}:make_buttons", 2, vectorise="serial")
     env.reset()
     obs, *_ = env.step(np.array([5, 7]))
     assert obs[0, 2] == -0.5
@@ -77,7 +77,7 @@ def test_discrete_actions_keep_their_start():
 
 def test_gymnasium_ids_and_modules_that_register_them():
     assert "StrangeWalk-v0" in gymnasium.registry
-    for source in ("StrangeWalk-v0", f"{WORLDS}:StrangeWalk-v0"):
+    for source in ("StrangeWalk-v0", f"{EXAMPLES}:StrangeWalk-v0"):
         env = make(source, 1, vectorise="serial")
         assert env.max_episode_steps == 40
         env.reset()
@@ -96,7 +96,7 @@ def test_a_snapshot_crosses_from_processes_to_threads():
 
 
 def test_an_environment_that_does_not_repeat_itself_is_found_out():
-    env = make(f"{WORLDS}:broken_unseeded", 2, vectorise="serial")
+    env = make(f"{EXAMPLES}:broken_unseeded", 2, vectorise="serial")
     env.reset()
     env.step(np.zeros((2, 2)))
     with pytest.raises(RunError, match="did not repeat itself"):
@@ -105,24 +105,24 @@ def test_an_environment_that_does_not_repeat_itself_is_found_out():
 
 @pytest.mark.parametrize("how", ["exit", "kill"])
 def test_a_worker_that_dies_is_named(how):
-    env = make(f"{WORLDS}:broken_dies" if how == "exit" else WALK, 4, threads=2)
+    env = make(f"{EXAMPLES}:broken_dies" if how == "exit" else WALK, 4, threads=2)
     env.reset()
-    victim = env._crew._workers[1]._process.pid
+    victim = env._pool._workers[1]._process.pid
     if how == "kill":
         os.kill(victim, signal.SIGKILL)
     with pytest.raises(RunError, match="died") as caught:
         contract.play(env, np.zeros((30, 4, 2)))
-    assert ("exit code 3" if how == "exit" else f"{victim}, which ran members 2 to 3") in str(caught.value)
+    assert ("exit code 3" if how == "exit" else f"{victim}, which ran environments 2 to 3") in str(caught.value)
     assert "\n" not in str(caught.value)
     env.close()
 
 
 @pytest.mark.parametrize("vectorise", ["serial", "processes"])
 def test_an_error_inside_is_told_with_its_place(vectorise):
-    env = make(f"{WORLDS}:broken_raises", 2, threads=1, vectorise=vectorise)
+    env = make(f"{EXAMPLES}:broken_raises", 2, threads=1, vectorise=vectorise)
     env.reset()
     with pytest.raises(
-        RunError, match=r"member 0 .* ZeroDivisionError: the wheel fell off, foreign_worlds.py line \d+"
+        RunError, match=r"environment 0 .* ZeroDivisionError: the wheel fell off, gym_examples.py line \d+"
     ):
         env.step(np.zeros((2, 2)))
     env.close()
@@ -132,9 +132,9 @@ def test_an_error_inside_is_told_with_its_place(vectorise):
     ("source", "says"),
     [
         ("no_such_module:make", "cannot be imported"),
-        (f"{WORLDS}:make_wlak", "no function 'make_wlak'"),
+        (f"{EXAMPLES}:make_wlak", "no function 'make_wlak'"),
         ("os:getcwd", "no Gymnasium environment"),
-        (f"{WORLDS}:Faulty", "could not be made"),
+        (f"{EXAMPLES}:Faulty", "could not be made"),
         (":", "cannot be imported"),
         (":make", "cannot be imported"),
         ("os:", "no function"),
@@ -151,7 +151,7 @@ def test_a_wrong_name_is_one_sentence(source, says, vectorise):
     ("fault", "says"), [("no_cost", "info"), ("two_costs", "2 entries"), ("four", "4 values"), ("shape", "shape")]
 )
 def test_answers_of_another_form_are_refused(fault, says):
-    env = make(f"{WORLDS}:broken_{fault}", 1, vectorise="serial")
+    env = make(f"{EXAMPLES}:broken_{fault}", 1, vectorise="serial")
     env.reset()
     with pytest.raises(UsageError, match=says):
         env.step(np.zeros((1, 2)))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from flashbulb.envs import hazard_field as hf
-from flashbulb.envs import registry, xoshiro
+from flashbulb.envs import registry, rng
 from flashbulb.envs.base import CostVectorEnv
 from flashbulb.errors import UsageError
 
@@ -30,8 +30,8 @@ def same(a: dict, b: dict) -> bool:
     return a.keys() == b.keys() and all(np.array_equal(a[k], b[k]) for k in a)
 
 
-def lidar_by_the_specification(position: np.ndarray, heading: float, targets: np.ndarray) -> np.ndarray:
-    """Section E of the task specification, with complex numbers."""
+def lidar_by_complex_numbers(position: np.ndarray, heading: float, targets: np.ndarray) -> np.ndarray:
+    """The pseudo-lidar of Safety-Gymnasium, computed independently with complex numbers."""
     bins, w = np.zeros(16), 2 * math.pi / 16
     for x, y in targets:
         e = (complex(x, y) - complex(*position)) * np.exp(-1j * heading)
@@ -53,8 +53,8 @@ def test_observation_is_own_frame_motion_and_two_lidars(env: hf.HazardField) -> 
     for i in range(N):
         velocity = complex(*s["velocity"][i]) * np.exp(-1j * s["heading"][i])
         motion = [velocity.real, velocity.imag, s["yaw_rate"][i]]
-        goal = lidar_by_the_specification(s["position"][i], s["heading"][i], s["goal"][i : i + 1])
-        hazards = lidar_by_the_specification(s["position"][i], s["heading"][i], s["hazards"][i])
+        goal = lidar_by_complex_numbers(s["position"][i], s["heading"][i], s["goal"][i : i + 1])
+        hazards = lidar_by_complex_numbers(s["position"][i], s["heading"][i], s["hazards"][i])
         np.testing.assert_allclose(obs[i], np.r_[motion, goal, hazards], atol=2e-6)
 
 
@@ -136,11 +136,11 @@ def test_when_no_candidate_is_clear_the_clearest_is_taken(monkeypatch: pytest.Mo
     monkeypatch.setattr(hf, "PLACEMENT_TRIES", 3)
     monkeypatch.setattr(hf, "_clearance", hf._clearance.py_func)
     monkeypatch.setattr(hf, "HAZARD_KEEPOUT", 9.0)
-    m = np.zeros(1, hf.MEMBER).view(np.recarray)[0]
-    m.rng[:], m.hazards[:] = xoshiro.seeded(seed, 1)[0], np.random.default_rng(seed).uniform(-1, 1, (8, 2))
+    m = np.zeros(1, hf.ENV_STATE).view(np.recarray)[0]
+    m.rng[:], m.hazards[:] = rng.xoshiro_seeded(seed, 1)[0], np.random.default_rng(seed).uniform(-1, 1, (8, 2))
     m.position[:] = 99.0
     twin, edge = m.rng.copy(), 1.5 - 0.305
-    candidates = np.array([[xoshiro.uniform(twin, -edge, edge) for _ in "xy"] for _ in range(3)])
+    candidates = np.array([[rng.xoshiro_uniform(twin, -edge, edge) for _ in "xy"] for _ in range(3)])
     nearest = np.linalg.norm(candidates[:, None] - m.hazards, axis=-1).min(1)
     hf._place.py_func(m, m.goal, hf.GOAL_KEEPOUT, hf.HAZARDS)
     assert np.array_equal(m.goal, candidates[nearest.argmax()])
@@ -218,7 +218,7 @@ def test_snapshot_of_the_whole_batch_is_exact_across_episodes(env: hf.HazardFiel
     assert same(end, other.get_state())
 
 
-def test_snapshot_of_chosen_members(env: hf.HazardField) -> None:
+def test_snapshot_of_chosen_environments(env: hf.HazardField) -> None:
     rollout(env, random_actions(20))
     before = env.get_state()
     big = hf.HazardField(9, seed=50)
@@ -315,4 +315,4 @@ def test_rushing_violates_a_limit_of_25_and_care_keeps_it() -> None:
 
 
 def test_generator_words_are_in_the_snapshot(env: hf.HazardField) -> None:
-    assert np.array_equal(hf.HazardField(2, seed=5).get_state()["rng"], xoshiro.seeded(5, 2))
+    assert np.array_equal(hf.HazardField(2, seed=5).get_state()["rng"], rng.xoshiro_seeded(5, 2))

@@ -34,7 +34,7 @@ WHOLE_TRACE = {
     "Walker2d": (STEPS, 1e-10, 1e-11),
     "Swimmer": (STEPS, 1e-11, 1e-11),
 }
-# Control weights of the original, written down again so that the table is not its own judge.
+# Control weights of the original, written down again, so that the table is not tested against itself.
 CONTROL_WEIGHT = {"Ant": 0.5, "HalfCheetah": 0.1, "Hopper": 1e-3, "Humanoid": 0.1, "Walker2d": 1e-3, "Swimmer": 1e-4}
 
 
@@ -209,7 +209,7 @@ LAUNCH = {
 
 @pytest.mark.parametrize("robot", LAUNCH)
 def test_cost_is_one_above_the_speed_limit(robot: str) -> None:
-    """Members launched forward, half of them also sideways, at speeds on both sides of the limit."""
+    """Robots launched forward, half of them also sideways, at speeds on both sides of the limit."""
     limit, dt, nq = LAUNCH[robot]
     assert ROBOTS[robot].speed_limit == limit  # to the last digit, which no number of launches would show
     env = make(f"Safety{robot}Velocity-v1", num_envs=200)

@@ -7,7 +7,6 @@ from matplotlib.figure import Figure
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import COLOURS, Curves, choose_colours
 from flashbulb.plots.study_figures import BIAS, coarsen, draw_study_figure, short_task
-from flashbulb.studies.table import tabulate
 from flashbulb.training.bias_monitor import COLUMNS
 from tests.studies.written_run import written_run
 
@@ -33,7 +32,7 @@ def runs(tmp_path_factory):
 
 
 def draw(kind, runs, output, labels=None):
-    draw_study_figure(kind, runs, output, tabulate, labels)
+    draw_study_figure(kind, runs, output, labels)
 
 
 @pytest.fixture

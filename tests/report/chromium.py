@@ -1,4 +1,4 @@
-"""A headless Chromium by its DevTools protocol over a pipe: JSON messages with a zero byte after each, no library."""
+"""A headless Chromium, controlled by its DevTools protocol over a pipe: JSON messages, each ended by a zero byte."""
 
 import base64
 import json
@@ -9,7 +9,7 @@ import time
 
 
 def usable():
-    """The program's path, if there is one and it starts; an installation may have been cut short."""
+    """The path of Chromium if it is installed and starts, else None."""
     program = shutil.which("chromium") or shutil.which("chromium-browser")
     try:
         subprocess.run([program or "chromium", "--version"], capture_output=True, timeout=30, check=True)
@@ -21,7 +21,7 @@ def usable():
 PROGRAM = usable()
 FLAGS = (
     "--headless=new",
-    "--no-sandbox",  # a container's root may not have one
+    "--no-sandbox",  # not available to root in a container
     "--disable-gpu",
     "--disable-dev-shm-usage",
     "--no-first-run",
@@ -31,18 +31,18 @@ FLAGS = (
 
 
 class Chromium:
-    """One page at a time. Whatever it complains about, or wants from the network, is kept in `complaints`."""
+    """One page at a time. Its errors, warnings and network requests are collected in `problems`."""
 
     def __init__(self, profile):
         ours_out, theirs_in, theirs_out, ours_in = *reversed(os.pipe()), *reversed(os.pipe())
         self._read, self._write = ours_in, ours_out
-        # The protocol wants file descriptors 3 and 4, which only a shell hands over without disturbing ours.
+        # The protocol uses file descriptors 3 and 4, which a shell can redirect.
         redirect = f'exec "$0" "$@" 3<&{theirs_in} 4>&{theirs_out}'
         command = ["bash", "-c", redirect, PROGRAM, *FLAGS, f"--user-data-dir={profile}", "about:blank"]
         self._process = subprocess.Popen(command, pass_fds=(theirs_in, theirs_out), stderr=subprocess.DEVNULL)
         os.close(theirs_in)
         os.close(theirs_out)
-        self._buffer, self._count, self._session, self.complaints = b"", 0, None, []
+        self._buffer, self._count, self._session, self.problems = b"", 0, None, []
         target = self.call("Target.createTarget", url="about:blank")["targetId"]
         self._session = self.call("Target.attachToTarget", targetId=target, flatten=True)["sessionId"]
         for domain in ("Page", "Runtime", "Log", "Network"):
@@ -64,7 +64,7 @@ class Chromium:
         while b"\0" not in self._buffer:
             part = os.read(self._read, 1 << 16)
             if not part:
-                raise RuntimeError("chromium has gone")
+                raise RuntimeError("chromium has ended")
             self._buffer += part
         message, self._buffer = self._buffer.split(b"\0", 1)
         return json.loads(message)
@@ -72,20 +72,20 @@ class Chromium:
     def _note(self, event):
         what, said = event.get("method"), event.get("params", {})
         if what == "Runtime.exceptionThrown":
-            self.complaints.append(said["exceptionDetails"].get("exception", {}).get("description", "exception"))
+            self.problems.append(said["exceptionDetails"].get("exception", {}).get("description", "exception"))
         elif what == "Runtime.consoleAPICalled" and said["type"] in ("error", "warning", "assert"):
-            self.complaints.append(str([value.get("value") for value in said["args"]]))
+            self.problems.append(str([value.get("value") for value in said["args"]]))
         elif what == "Log.entryAdded" and said["entry"]["level"] in ("error", "warning"):
-            self.complaints.append(said["entry"]["text"])
+            self.problems.append(said["entry"]["text"])
         elif what == "Network.requestWillBeSent" and not said["request"]["url"].startswith("file:"):
-            self.complaints.append(f"asked for {said['request']['url'][:80]}")
+            self.problems.append(f"asked for {said['request']['url'][:80]}")
 
     def open(self, path, width=1280, height=900, scheme="light"):
-        self.complaints.clear()
+        self.problems.clear()
         self.resize(width, height, scheme)
         self.call("Page.navigate", url=path.resolve().as_uri())
         self.until("document.readyState === 'complete'")
-        # What observers of sizes draw is there after a frame.
+        # Resize observers draw after a frame.
         self.evaluate("new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))")
 
     def resize(self, width, height=900, scheme="light"):
@@ -94,7 +94,7 @@ class Chromium:
         self.call("Emulation.setEmulatedMedia", features=[{"name": "prefers-color-scheme", "value": scheme}])
 
     def evaluate(self, expression):
-        """The value of a JavaScript expression, or of the promise that it gives."""
+        """The value of a JavaScript expression; a promise is awaited."""
         found = self.call("Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True)
         if "exceptionDetails" in found:
             raise RuntimeError(found["exceptionDetails"].get("exception", {}).get("description", expression))
@@ -103,7 +103,7 @@ class Chromium:
     def until(self, expression, seconds=10.0):
         end = time.monotonic() + seconds
         while not self.evaluate(expression):
-            assert time.monotonic() < end, f"still not true after {seconds} s: {expression}"
+            assert time.monotonic() < end, f"not true after {seconds} s: {expression}"
             time.sleep(0.02)
 
     def press(self, key, code=None, text=None):

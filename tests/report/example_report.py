@@ -1,4 +1,4 @@
-"""Runs to report on: random policies that can be played, metrics of every kind, a memory, and names that attack."""
+"""Example runs for reports: random policies, metrics of every kind, a memory, and names that contain markup."""
 
 import json
 
@@ -13,8 +13,8 @@ ATTACK = "</script><script>window.attacked=1</script>"
 IMAGE = '<img src=x onerror="window.attacked=1">'
 
 
-def told_run(runs_dir, name, algorithm="cpo", env="HazardField-v0", seed=0, memory=False, **settings):
-    """A run as `made_run` makes it, with metrics of its own and, if wanted, states to remember."""
+def example_run(runs_dir, name, algorithm="cpo", env="HazardField-v0", seed=0, memory=False, **settings):
+    """A run of `made_run` with random metrics and, with `memory`, remembered states."""
     path = made_run(runs_dir, name, algorithm, env, ITERATIONS, ITERATIONS, seed, **settings)
     columns = metrics(seed, memory)
     (path / "metrics.csv").unlink()
@@ -33,7 +33,7 @@ def told_run(runs_dir, name, algorithm="cpo", env="HazardField-v0", seed=0, memo
 def metrics(seed, memory):
     rng = np.random.default_rng(seed)
     unsafe = rng.normal(-3, 1, ITERATIONS)
-    unsafe[2] = 0.0  # what is recorded where no state was unsafe
+    unsafe[2] = 0.0  # the value of an iteration without an unsafe state
     bias = np.full(ITERATIONS, np.nan)
     bias[3::4] = rng.normal(size=3)
     return {
@@ -50,15 +50,15 @@ def metrics(seed, memory):
     }
 
 
-def told_study(path):
-    """One task with two algorithms and seeds, a runner, a task that is not ours, a run without a checkpoint."""
+def example_study(path):
+    """A task with two algorithms and two seeds, a velocity task, a user environment, a run without a checkpoint."""
     runs = path / "runs"
     for seed in (0, 1):
-        told_run(runs, f"cpo{seed}", seed=seed)
-        told_run(runs, f"mice{seed}", "mice-cpo", seed=seed, memory=True)
-    told_run(runs, f"runner {IMAGE}", "cpo", "SafetyHalfCheetahVelocity-v1")
-    told_run(runs, "foreign", "cpo", "tests.envs.gym_examples:make_six")
-    torn = told_run(runs, "torn", "pid-lag")
+        example_run(runs, f"cpo{seed}", seed=seed)
+        example_run(runs, f"mice{seed}", "mice-cpo", seed=seed, memory=True)
+    example_run(runs, f"runner {IMAGE}", "cpo", "SafetyHalfCheetahVelocity-v1")
+    example_run(runs, "user_env", "cpo", "tests.envs.gym_examples:make_six")
+    torn = example_run(runs, "torn", "pid-lag")
     Checkpoints(torn / "checkpoints").path(ITERATIONS).unlink()
     labels = {"cpo0": "cpo", "cpo1": "cpo", "mice0": f"mice {ATTACK}", "mice1": f"mice {ATTACK}"}
     about = {"name": IMAGE, "scale": "smoke", "commit": "1f90df2", "command": "flashbulb study x", "labels": labels}

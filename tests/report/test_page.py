@@ -1,22 +1,22 @@
-"""The report as a reader meets it, in a real Chromium: it opens, plays, shows the numbers, and nothing gets out."""
+"""The page in a real Chromium: it opens, plays, shows the right numbers and sends nothing."""
 
 import numpy as np
 import pytest
 
-from flashbulb.report.page import gather, render
+from flashbulb.report.page import render_page, report_data
 from flashbulb.storage.csv_log import read_csv
 from tests.report.chromium import PROGRAM, Chromium
-from tests.report.example_report import ATTACK, IMAGE, told_study
+from tests.report.example_report import ATTACK, IMAGE, example_study
 
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="there is no chromium here (Debian: apt-get install chromium)")
 
 PIXELS = "document.querySelector('.stage').toDataURL()"
 STEP = "Number(document.querySelector('.scrub').value)"
-GAUGE = "[...document.querySelectorAll('.player')[0].querySelectorAll('dd span')].map((x) => x.textContent)"
+COUNTERS = "[...document.querySelectorAll('.player')[0].querySelectorAll('dd span')].map((x) => x.textContent)"
 READOUT = "[...document.querySelectorAll('[data-column=\"{}\"]')].map((x) => x.querySelector('.readout').textContent)"
 
-# Shares of pixels that differ by more than what one way of drawing a curve differs from another.
-LOOK = """
+# The share of pixels that differ between two states of the canvas, by more than anti-aliasing.
+CANVAS_DIFFERENCE = """
 var looks = {};
 var look = (name) => {
     const canvas = document.querySelector('.stage');
@@ -41,18 +41,18 @@ def choose(selector, value):
 
 @pytest.fixture(scope="module")
 def study(tmp_path_factory):
-    return told_study(tmp_path_factory.mktemp("study"))
+    return example_study(tmp_path_factory.mktemp("study"))
 
 
 @pytest.fixture(scope="module")
 def data(study):
-    return gather([study], 2, None)
+    return report_data([study], 2, None)
 
 
 @pytest.fixture(scope="module")
 def file(data, tmp_path_factory):
     path = tmp_path_factory.mktemp("page") / "report.html"
-    path.write_text(render(data))
+    path.write_text(render_page(data))
     return path
 
 
@@ -71,13 +71,13 @@ def page(browser, file):
 
 @pytest.mark.parametrize("width", [1280, 390, 320])
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_opens_everywhere_without_a_complaint(browser, file, width, scheme):
+def test_it_opens_at_every_size_without_errors(browser, file, width, scheme):
     browser.open(file, width, 800, scheme)
     assert browser.evaluate("document.querySelectorAll('section').length") == 3
     assert browser.evaluate("document.querySelectorAll('.plot path.line').length") > 5
     assert browser.evaluate("document.querySelectorAll('.player').length") == 2
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
-    assert browser.complaints == []
+    assert browser.problems == []
 
 
 def test_it_follows_the_readers_theme(browser, file):
@@ -117,7 +117,7 @@ def test_a_cursor_reads_the_numbers_of_the_csv(page, study):
     left, top = (page.evaluate(f"{ours}.querySelector('.plot').getBoundingClientRect().{x}") for x in ("left", "top"))
     page.call("Input.dispatchMouseEvent", type="mouseMoved", x=left + 50, y=top + 50)
     assert page.evaluate(values)[0] == float(f"{np.mean(costs, axis=0)[0]:.4g}")
-    assert page.complaints == []
+    assert page.problems == []
 
 
 def test_algorithms_can_be_hidden(page):
@@ -142,12 +142,12 @@ def test_it_plays_and_pauses(page):
     page.evaluate("document.querySelector('.scrub').value = 1000")
     page.evaluate("document.querySelector('.scrub').dispatchEvent(new Event('input'))")
     page.evaluate(click("play"))
-    page.until(f"{STEP} > 0 && {STEP} < 500")  # from the end it begins again
-    assert page.complaints == []
+    page.until(f"{STEP} > 0 && {STEP} < 500")  # from the end it starts again
+    assert page.problems == []
 
 
 def test_speed_is_kept(page):
-    """Steps per second by the page's own clock, so that a slow machine does not matter."""
+    """Steps per second of the page's own clock, which is independent of the machine's speed."""
     measure = """new Promise((done) => {
         document.querySelector('.player .controls select').value = SPEED;
         document.querySelector('.player .play').click();
@@ -181,26 +181,26 @@ def test_single_steps_by_button_and_by_key(page):
     page.press(" ", "Space")
 
 
-def test_costs_are_counted_and_can_be_visited(page, data):
+def test_costs_are_summed_and_can_be_selected(page, data):
     page.evaluate(f"{choose('.player .choices select', '0')}.dispatchEvent(new Event('change'))")
-    film = next(task for task in data["tasks"] if "Hazard" in task["name"])["replays"][0]["episodes"][0]
-    first = film["costs"][0][0]
+    recording = next(task for task in data["tasks"] if "Hazard" in task["name"])["replays"][0]["episodes"][0]
+    first = recording["costs"][0][0]
     page.evaluate(click("next cost"))
     assert page.evaluate(STEP) == first
-    assert page.evaluate(GAUGE)[2] == "1"
+    assert page.evaluate(COUNTERS)[2] == "1"
     page.evaluate(click("step back"))
-    assert page.evaluate(GAUGE)[2] == "0"
+    assert page.evaluate(COUNTERS)[2] == "0"
     page.evaluate("document.querySelector('.stage').focus()")
     page.press("End")
-    total = sum(cost for _, cost in film["costs"])
-    assert page.evaluate(GAUGE)[2] == f"{total:g}"
+    total = sum(cost for _, cost in recording["costs"])
+    assert page.evaluate(COUNTERS)[2] == f"{total:g}"
     words = page.evaluate("document.querySelector('.scrub').getAttribute('aria-valuetext')")
     assert words.startswith("step 1000 of 1000")
     assert words.endswith(f"cost {total:g}")
 
 
-def test_the_memory_can_be_shown_and_hidden(page):
-    page.evaluate(LOOK)
+def test_the_memory_map_can_be_shown_and_hidden(page):
+    page.evaluate(CANVAS_DIFFERENCE)
     box = "document.querySelectorAll('.memory input')[{}].click()"
     for name, toggled in (("both", None), ("dots", 0), ("none", 1), ("heat", 0), ("again", 1)):
         if toggled is not None:
@@ -212,15 +212,15 @@ def test_the_memory_can_be_shown_and_hidden(page):
     assert page.evaluate("changed('both', 'again')") == 0
 
 
-def test_another_episode_is_another_picture(page):
+def test_selecting_another_episode_changes_the_picture(page):
     first, choices = page.evaluate(PIXELS), ".player label:nth-child(2) select"
     page.evaluate(f"{choose(choices, '1')}.dispatchEvent(new Event('change'))")
     assert page.evaluate(PIXELS) != first
     page.evaluate(f"{choose('.player .choices select', '0')}.dispatchEvent(new Event('change'))")
-    assert page.evaluate("document.querySelector('.memory').hidden"), "cpo remembers nothing"
+    assert page.evaluate("document.querySelector('.memory').hidden"), "cpo has no memory"
 
 
-def test_names_are_text_whatever_they_are(page):
+def test_names_with_markup_are_shown_as_text(page):
     text = page.evaluate("document.body.textContent")
     assert ATTACK in text
     assert IMAGE in text
@@ -229,13 +229,13 @@ def test_names_are_text_whatever_they_are(page):
     assert page.evaluate("document.title").startswith(IMAGE)
 
 
-def test_why_there_is_no_replay_is_said(page):
-    said = page.evaluate("[...document.querySelectorAll('.refused')].map((x) => x.textContent)")
-    assert any("pid-lag" in sentence and "no checkpoint" in sentence for sentence in said)
-    assert any("not one of Flashbulb's own tasks" in sentence for sentence in said)
+def test_the_reason_of_a_missing_replay_is_shown(page):
+    reasons = page.evaluate("[...document.querySelectorAll('.failed')].map((x) => x.textContent)")
+    assert any("pid-lag" in sentence and "no checkpoint" in sentence for sentence in reasons)
+    assert any("not one of Flashbulb's own tasks" in sentence for sentence in reasons)
 
 
-def test_its_policy_lets_nothing_in_or_out(page):
+def test_the_content_security_policy_blocks_the_network(page):
     broken = page.evaluate("""new Promise((done) => {
         const broken = [];
         document.addEventListener('securitypolicyviolation', (event) => broken.push(event.effectiveDirective));

@@ -1,4 +1,4 @@
-"""Small plans for the tests of studies: seconds where the paper has days."""
+"""Small plans for the tests of studies, whose runs take about a second."""
 
 import dataclasses
 import itertools
@@ -6,9 +6,9 @@ import itertools
 from rich.console import Console
 
 from flashbulb.algorithms.registry import configure
-from flashbulb.training.loop import train
-from flashbulb.studies.plan import EVERYTHING, Job, Plan
 from flashbulb.studies.catalogue import STUDIES
+from flashbulb.studies.plan import WHOLE_STUDY, Job, StudyPlan
+from flashbulb.training.loop import train
 from tests.training.killing import TINY
 
 BROKEN = "tests.envs.gym_examples:broken_nan_reward"
@@ -25,11 +25,11 @@ def small_plan(path, *tasks_of_algorithms, seeds=(5,), **settings):
     for place in ("runs", "logs"):
         (path / place).mkdir(parents=True)
     labels = {job.name: job.config.algorithm for job in jobs}
-    return Plan(STUDIES["versus-base"], "smoke", EVERYTHING, path, tuple(jobs), labels)
+    return StudyPlan(STUDIES["versus-base"], "smoke", WHOLE_STUDY, path, tuple(jobs), labels)
 
 
 def reference(place, job):
-    """The same run, never disturbed, in this process."""
+    """The same run, trained in this process without interruption."""
     config = dataclasses.replace(job.config, runs_dir=place / "undisturbed")
     train(config, Console(quiet=True))
     return place / "undisturbed" / job.name

@@ -1,17 +1,17 @@
-"""Studies as data: that each can be run as it stands, in a balanced order, and is not mixed with another."""
+"""Plans of studies: every entry can be run and drawn, seeds are balanced, other settings are refused."""
 
 import json
 
 import pytest
 
+from flashbulb.algorithms.registry import ALGORITHMS
+from flashbulb.cli.options import parse_train
 from flashbulb.envs.registry import env_ids
 from flashbulb.errors import UsageError
-from flashbulb.cli.options import parse_train
-from flashbulb.algorithms.registry import ALGORITHMS
 from flashbulb.plots.study_figures import KINDS
-from flashbulb.studies.plan import SCALES, Request, flat, last_request, make_plan, settle
-from flashbulb.studies.run_process import options
 from flashbulb.studies.catalogue import STUDIES
+from flashbulb.studies.plan import SCALES, StudyRequest, flat_settings, last_request, make_plan, save_plan
+from flashbulb.studies.run_process import run_options
 from tests.training.small_run import made_run
 
 GYM = {"SafetyPointGoal1-v0", "SafetyCarGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarCircle1-v0"}
@@ -38,7 +38,7 @@ def test_a_job_is_what_its_command_line_says(name, scale, tmp_path):
     assert len({job.name for job in plan.jobs}) == len(plan.jobs) == len(plan.labels)
     one_of_each = {label: job for job, label in zip(plan.jobs, plan.labels.values(), strict=True)}
     for job in one_of_each.values():
-        assert parse_train([job.config.algorithm, job.config.env, *options(job.config)]) == job.config
+        assert parse_train([job.config.algorithm, job.config.env, *run_options(job.config)]) == job.config
 
 
 def test_scales_are_those_of_the_paper_and_a_tenth_of_it(tmp_path):
@@ -52,10 +52,10 @@ def test_scales_are_those_of_the_paper_and_a_tenth_of_it(tmp_path):
         assert {job.config.bias_every for job in jobs} == {0}
 
 
-def test_what_a_study_varies_is_what_differs(tmp_path):
+def test_only_the_varied_setting_differs(tmp_path):
     for name, field, values in (("thresholds", "cost_limit", [0, 15, 25]), ("neighbours", "memory.neighbours", None)):
-        jobs = make_plan(name, "short", tmp_path, Request(tasks=("SafetyPointGoal1-v0",), seeds=(0,))).jobs
-        settings = [flat(job.config) for job in jobs]
+        jobs = make_plan(name, "short", tmp_path, StudyRequest(tasks=("SafetyPointGoal1-v0",), seeds=(0,))).jobs
+        settings = [flat_settings(job.config) for job in jobs]
         assert [row[field] for row in settings] == (values or [1, 5, 10, 20])
         assert {key for row in settings for key in row if row[key] != settings[0][key]} == {field, "name"}
     for name in ("underestimation", "bias", "twin-critics"):
@@ -69,8 +69,8 @@ def test_the_first_seed_of_everything_comes_first(tmp_path):
     assert len(set(first)) == 32 == 4 * 8
 
 
-def test_a_part_of_a_study_and_more_than_it(tmp_path):
-    request = Request(("HazardField-v0", "SafetyPointGoal1-v0"), ("cpo", "mice-cup"), (7, 3), 5_000)
+def test_a_request_may_select_and_add_algorithms_and_tasks(tmp_path):
+    request = StudyRequest(("HazardField-v0", "SafetyPointGoal1-v0"), ("cpo", "mice-cup"), (7, 3), 5_000)
     plan = make_plan("versus-base", "short", tmp_path, request)
     assert [job.name for job in plan.jobs][:3] == [
         "cpo_HazardField-v0_seed7",
@@ -79,7 +79,7 @@ def test_a_part_of_a_study_and_more_than_it(tmp_path):
     ]
     assert {job.config.steps for job in plan.jobs} == {5_000}
     assert plan.labels["mice-cup_HazardField-v0_seed3"] == "mice-cup"
-    one = make_plan("neighbours", "short", tmp_path, Request(algorithms=("mice-cpo k=5",), seeds=(0,)))
+    one = make_plan("neighbours", "short", tmp_path, StudyRequest(algorithms=("mice-cpo k=5",), seeds=(0,)))
     assert {job.config.memory.neighbours for job in one.jobs} == {5}
     assert one.jobs[0].name == "mice-cpo-k-5_SafetyPointGoal1-v0_seed0"
 
@@ -87,15 +87,15 @@ def test_a_part_of_a_study_and_more_than_it(tmp_path):
 @pytest.mark.parametrize(
     ("name", "request_", "message"),
     [
-        ("nonsense", Request(), "study: unknown study 'nonsense'; the known ones are underestimation, "),
-        ("bias", Request(tasks=("SafetyPointGaol1-v0",)), "env: unknown task 'SafetyPointGaol1-v0'; the nearest"),
-        ("bias", Request(algorithms=("cpp",)), "algorithm: unknown algorithm 'cpp'"),
-        ("bias", Request(seeds=(-1,)), "seed: -1 is not allowed"),
-        ("bias", Request(steps=0), None),
+        ("nonsense", StudyRequest(), "study: unknown study 'nonsense'; the known ones are underestimation, "),
+        ("bias", StudyRequest(tasks=("SafetyPointGaol1-v0",)), "env: unknown task 'SafetyPointGaol1-v0'; the nearest"),
+        ("bias", StudyRequest(algorithms=("cpp",)), "algorithm: unknown algorithm 'cpp'"),
+        ("bias", StudyRequest(seeds=(-1,)), "seed: -1 is not allowed"),
+        ("bias", StudyRequest(steps=0), None),
     ],
 )
-def test_what_is_not_there_is_refused_in_one_sentence(name, request_, message, tmp_path):
-    if message is None:  # no steps asked for: the scale's
+def test_unknown_names_are_refused_in_one_sentence(name, request_, message, tmp_path):
+    if message is None:  # 0 steps mean the scale's
         assert make_plan(name, "short", tmp_path, request_).jobs[0].config.steps == 1_000_000
         return
     with pytest.raises(UsageError) as error:
@@ -103,38 +103,48 @@ def test_what_is_not_there_is_refused_in_one_sentence(name, request_, message, t
     assert str(error.value).startswith(message)
 
 
-def test_asked_for_again_with_more_it_grows(tmp_path):
-    small = Request(("HazardField-v0",), ("cpo",), (0,))
-    settle(make_plan("versus-base", "smoke", tmp_path, small), "first")
+def test_a_second_request_adds_runs_to_the_study(tmp_path):
+    small = StudyRequest(("HazardField-v0",), ("cpo",), (0,))
+    save_plan(make_plan("versus-base", "smoke", tmp_path, small), "first")
     assert last_request("versus-base", "smoke", tmp_path) == small
-    more = Request(("HazardField-v0",), ("mice-cpo",), (0,), 4_000)
-    plan = settle(make_plan("versus-base", "smoke", tmp_path, more), "second")
+    more = StudyRequest(("HazardField-v0",), ("mice-cpo",), (0,), 4_000)
+    plan = save_plan(make_plan("versus-base", "smoke", tmp_path, more), "second")
     assert plan.labels == {"cpo_HazardField-v0_seed0": "cpo", "mice-cpo_HazardField-v0_seed0": "mice-cpo"}
     about = json.loads((tmp_path / "versus-base-smoke/study.json").read_text())
     assert about["labels"] == plan.labels
     assert (about["name"], about["scale"], about["command"]) == ("versus-base", "smoke", "second")
     assert {"versions", "machine", "commit", "python"} <= set(about)
     assert last_request("versus-base", "smoke", tmp_path) == more
-    assert last_request("versus-base", "paper", tmp_path) == Request()
+    assert last_request("versus-base", "paper", tmp_path) == StudyRequest()
 
 
-def test_a_run_with_other_settings_is_not_taken_for_a_part_of_it(tmp_path):
-    plan = make_plan("versus-base", "smoke", tmp_path, Request(("HazardField-v0",), ("cpo",), (0,)))
+def test_requests_of_older_studies_are_read(tmp_path):
+    """Their study.json has "recipes" for "algorithms"."""
+    (tmp_path / "bias-short").mkdir()
+    old = {"request": {"tasks": ["HazardField-v0"], "recipes": ["cpo"], "seeds": [1], "steps": None}, "labels": {}}
+    (tmp_path / "bias-short/study.json").write_text(json.dumps(old))
+    assert last_request("bias", "short", tmp_path) == StudyRequest(("HazardField-v0",), ("cpo",), (1,))
+
+
+def test_an_existing_run_with_other_settings_is_refused(tmp_path):
+    plan = make_plan("versus-base", "smoke", tmp_path, StudyRequest(("HazardField-v0",), ("cpo",), (0,)))
     made_run(tmp_path / "versus-base-smoke/runs", plan.jobs[0].name, num_envs=4, steps_per_iteration=2_000, steps=9_000)
     with pytest.raises(UsageError, match=r"^steps: .*cpo_HazardField-v0_seed0 was made with 9000, not with 8000; name"):
-        settle(plan, "")
+        save_plan(plan, "")
 
 
-def test_a_study_json_that_is_none_is_refused(tmp_path):
+def test_an_invalid_study_json_is_refused(tmp_path):
     place = tmp_path / "bias-short"
     place.mkdir()
     for text in ("{", "[]", '{"labels": 3}'):
         (place / "study.json").write_text(text)
-        with pytest.raises(UsageError, match=r"^directory: .*study\.json (cannot be read|is not that of a study)"):
+        with pytest.raises(
+            UsageError, match=r"^directory: .*study\.json (cannot be read|is not the study.json of a study)"
+        ):
             last_request("bias", "short", tmp_path)
 
 
 def test_a_directory_that_cannot_be_made_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(UsageError, match=r"^directory: cannot make .* \(Not a directory\); name a writable place\.$"):
-        settle(make_plan("bias", "short", tmp_path / "file"), "")
+        save_plan(make_plan("bias", "short", tmp_path / "file"), "")

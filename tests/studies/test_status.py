@@ -1,4 +1,4 @@
-"""What a study's table says, against directories made by hand."""
+"""The status of a study, read from directories made by hand."""
 
 import math
 import subprocess
@@ -9,73 +9,80 @@ import pytest
 from rich.console import Console
 
 from flashbulb.storage.run_directory import RunDirectory
-from flashbulb.studies.live_table import Board
-from flashbulb.studies.status import Line, look, look_at_all, summary, table, time_left
-from tests.training.small_run import made_run
+from flashbulb.studies.status import (
+    LiveTable,
+    RunStatus,
+    read_status,
+    read_study_status,
+    status_line,
+    status_table,
+    time_left,
+)
 from tests.studies.small_study import small_plan
+from tests.training.small_run import made_run
 
 PAIRS = (("cpo", "HazardField-v0"), ("mice-cpo", "HazardField-v0"), ("pid-lag", "HazardField-v0"))
 
 
 @pytest.fixture
 def plan(tmp_path):
-    """One run finished, one stopped in the middle, one not begun; four iterations of 300 steps each."""
+    """One run finished, one interrupted, one not started, one failed; four iterations of 300 steps each."""
     sizes = {"num_envs": 3, "steps_per_iteration": 300, "steps": 1_200}
     plan = small_plan(tmp_path / "study", *PAIRS, ("cup", "HazardField-v0"), **sizes)
     for job, done, seconds in zip(plan.jobs, (4, 2), (0.5, 2.0), strict=False):
         made_run(plan.path / "runs", job.name, job.config.algorithm, done=done)
         rows = "".join(f"{n},{seconds},{300 / seconds}\n" for n in range(done))
-        (plan.run(job) / "timing.csv").write_text("iteration,seconds,steps_per_second\n" + rows)
-    plan.failure(plan.jobs[3]).write_text("there was no luck.\n")
+        (plan.run_path(job) / "timing.csv").write_text("iteration,seconds,steps_per_second\n" + rows)
+    plan.failure_path(plan.jobs[3]).write_text("out of memory.\n")
     return plan
 
 
 def test_states_and_numbers(plan):
-    lines = [look(plan, job) for job in plan.jobs]
-    assert [line.state for line in lines] == ["finished", "interrupted", "waiting", "failed"]
-    assert [line.done for line in lines] == [4, 2, 0, 0]
-    assert [line.ahead for line in lines] == [0, 2, 4, 4]
-    assert [line.rate for line in lines[:2]] == [600, 150]
-    assert (lines[0].returns, lines[0].cost) == (3.0, 6.0)  # made_run's lines at their end
-    assert lines[3].reason == "there was no luck."
-    with RunDirectory(plan.run(plan.jobs[1])).locked():
+    statuses = [read_status(plan, job) for job in plan.jobs]
+    assert [status.state for status in statuses] == ["finished", "interrupted", "waiting", "failed"]
+    assert [status.done for status in statuses] == [4, 2, 0, 0]
+    assert [status.remaining for status in statuses] == [0, 2, 4, 4]
+    assert [status.steps_per_second for status in statuses[:2]] == [600, 150]
+    assert (statuses[0].returns, statuses[0].cost) == (3.0, 6.0)  # the last values of made_run
+    assert statuses[3].reason == "out of memory."
+    with RunDirectory(plan.run_path(plan.jobs[1])).locked():
         pass
-    assert look(plan, plan.jobs[1]).state == "interrupted"
+    assert read_status(plan, plan.jobs[1]).state == "interrupted"
 
 
-def test_a_run_whose_last_state_was_not_saved_is_not_finished(plan):
-    for checkpoint in (plan.run(plan.jobs[0]) / "checkpoints").iterdir():
+def test_a_run_without_its_last_checkpoint_is_not_finished(plan):
+    for checkpoint in (plan.run_path(plan.jobs[0]) / "checkpoints").iterdir():
         checkpoint.unlink()
-    assert look(plan, plan.jobs[0]).state == "interrupted"
+    assert read_status(plan, plan.jobs[0]).state == "interrupted"
 
 
 def test_time_left_by_hand(plan):
-    """What has not begun is like its task's mean, (0.5 + 2) / 2 seconds an iteration: 2 * 2 + 4 * 1.25 + 4 * 1.25."""
-    lines = [look(plan, job) for job in plan.jobs]
-    assert time_left(lines, 1) == 14.0
-    assert time_left(lines, 2) == 7.0
-    assert time_left(lines, 8) == 5.0  # of the longest alone
-    assert summary(lines, 2) == "1 finished, 1 interrupted, 1 failed, 1 waiting; 0:00:07 left"
-    assert math.isnan(time_left(lines[2:], 1))
-    assert summary(lines[2:3], 1) == "1 waiting; time left not known yet"
-    assert summary(lines[:1], 1) == "1 finished"
+    """Runs not started take the mean of their task, (0.5 + 2) / 2 seconds an iteration: 2 * 2 + 4 * 1.25 + 4 * 1.25."""
+    statuses = [read_status(plan, job) for job in plan.jobs]
+    assert time_left(statuses, 1) == 14.0
+    assert time_left(statuses, 2) == 7.0
+    assert time_left(statuses, 8) == 5.0  # the longest run
+    assert status_line(statuses, 2) == "1 finished, 1 interrupted, 1 failed, 1 waiting; 0:00:07 left"
+    assert math.isnan(time_left(statuses[2:], 1))
+    assert status_line(statuses[2:3], 1) == "1 waiting; time left not known yet"
+    assert status_line(statuses[:1], 1) == "1 finished"
 
 
-HOLD = "import fcntl, sys, time; f = open(sys.argv[1], 'ab'); fcntl.lockf(f, fcntl.LOCK_EX); time.sleep(60)"
+LOCK_FILE = "import fcntl, sys, time; f = open(sys.argv[1], 'ab'); fcntl.lockf(f, fcntl.LOCK_EX); time.sleep(60)"
 
 
-def test_a_run_on_a_cluster_runs_as_long_as_its_driver_lives(plan):
-    plan.mark(plan.jobs[1]).touch()
-    assert look_at_all(plan)[1].state == "interrupted"
-    driver = subprocess.Popen([sys.executable, "-c", HOLD, str(plan.path / ".lock")])
+def test_a_remote_run_is_running_while_its_driver_lives(plan):
+    plan.remote_marker(plan.jobs[1]).touch()
+    assert read_study_status(plan)[1].state == "interrupted"
+    driver = subprocess.Popen([sys.executable, "-c", LOCK_FILE, str(plan.path / ".lock")])
     try:
         while not RunDirectory(plan.path).is_locked():
             time.sleep(0.01)
-        assert [line.state for line in look_at_all(plan)] == ["finished", "running", "waiting", "failed"]
+        assert [status.state for status in read_study_status(plan)] == ["finished", "running", "waiting", "failed"]
     finally:
         driver.kill()
         driver.wait()
-    assert look_at_all(plan)[1].state == "interrupted"
+    assert read_study_status(plan)[1].state == "interrupted"
 
 
 def text_of(renderable, width=160):
@@ -85,19 +92,19 @@ def text_of(renderable, width=160):
 
 
 def test_table(plan):
-    lines = [look(plan, job) for job in plan.jobs]
-    first, second, third, *_ = text_of(table(lines, lines)).splitlines()[1:]
+    statuses = [read_status(plan, job) for job in plan.jobs]
+    first, second, third, *_ = text_of(status_table(statuses, statuses)).splitlines()[1:]
     assert first.split() == ["cpo_HazardField-v0", "finished", "4/4", "1,200", "3.00", "6.00", "600"]
     assert second.split()[-2:] == ["150", "0:00:04"]
     assert third.split()[-6:] == ["0/4", "0", "-", "-", "-", "0:00:05"]
 
 
-def test_on_a_small_screen_what_runs_is_shown(plan):
+def test_a_small_screen_shows_the_running_runs_first(plan):
     screen = Console(width=100, height=7, force_terminal=True, file=open("/dev/null", "w"))  # noqa: SIM115
-    board = Board(plan, screen, 1)
-    board.running.add(plan.jobs[2].name)
-    board.lines[plan.jobs[2].name] = Line(plan.jobs[2], "running", 1, 300, 1.5, 2.5, 0.1)
-    shown = text_of(board._table())
+    table = LiveTable(plan, screen, 1)
+    table.running.add(plan.jobs[2].name)
+    table.statuses[plan.jobs[2].name] = RunStatus(plan.jobs[2], "running", 1, 300, 1.5, 2.5, 0.1)
+    shown = text_of(table._table())
     assert "pid-lag_HazardField-v0" in shown
     assert "cpo_HazardField-v0  finished" not in shown
     assert "(1 more runs are not shown)" in shown

@@ -1,12 +1,14 @@
-"""A run's directory with the numbers of one's choice in it and nothing trained."""
+"""A run directory with given metrics, without training."""
 
 from flashbulb.algorithms.registry import configure
 from flashbulb.storage.csv_log import CsvLog
 from flashbulb.storage.run_directory import RunDirectory
 
 
-def written_run(runs_dir, name, columns, algorithm="cpo", env="HazardField-v0", iterations=None, seconds=None, **settings):
-    """`columns` are lists over iterations of a hundred steps; `iterations` are how many were asked for."""
+def written_run(
+    runs_dir, name, columns, algorithm="cpo", env="HazardField-v0", iterations=None, seconds=None, **settings
+):
+    """`columns` are lists over iterations of 100 steps; `iterations` is the planned number."""
     done = len(next(iter(columns.values())))
     sizes = {"num_envs": 2, "steps_per_iteration": 100, "steps": 100 * (iterations or done)}
     directory = RunDirectory.create(configure(algorithm, env, runs_dir=runs_dir, name=name, **(sizes | settings)))

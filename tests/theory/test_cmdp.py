@@ -9,7 +9,8 @@ import pytest
 
 from flashbulb.config import MemoryConfig
 from flashbulb.errors import UsageError
-from flashbulb.theory.cases import draw_cases, intrinsic_cost
+from flashbulb.theory import cases
+from flashbulb.theory.cases import draw_cases, intrinsic_cost, sampled_intrinsic_cost
 from flashbulb.theory.cmdp import (
     TabularCMDP,
     advantage,
@@ -23,7 +24,7 @@ from flashbulb.theory.cmdp import (
     value,
     visitation,
 )
-from flashbulb.theory.worlds import NAMED, cliff, corridor, random_cmdp
+from flashbulb.theory.example_cmdps import EXAMPLES, cliff, corridor, random_cmdp
 
 
 @pytest.fixture
@@ -66,20 +67,20 @@ def test_least_cost_is_the_best_of_all_deterministic_policies() -> None:
         np.testing.assert_allclose(least_cost_q(cmdp, cmdp.cost).min(1), least, rtol=1e-10, atol=1e-12)
 
 
-@pytest.mark.parametrize("name", NAMED)
-def test_named_worlds_are_distributions_with_a_danger(name: str) -> None:
-    cmdp = NAMED[name]()
+@pytest.mark.parametrize("name", EXAMPLES)
+def test_examples_are_distributions_with_a_cost(name: str) -> None:
+    cmdp = EXAMPLES[name]()
     np.testing.assert_allclose(cmdp.transitions.sum(2), 1)
     assert cmdp.start.sum() == 1
     assert (cmdp.cost > 0).any()
 
 
-def test_cliff_and_corridor_reward_the_dangerous_way() -> None:
-    for world in (cliff(), corridor()):
-        everywhere_right = np.tile(np.eye(4)[1], (world.states, 1))
-        tempted = expected_sum(world, everywhere_right, world.cost)
-        safe = world.start @ least_cost_q(world, world.cost).min(1)
-        assert safe < tempted / 2
+def test_cliff_and_corridor_reward_the_unsafe_path() -> None:
+    for cmdp in (cliff(), corridor()):
+        everywhere_right = np.tile(np.eye(4)[1], (cmdp.states, 1))
+        unsafe_cost = expected_sum(cmdp, everywhere_right, cmdp.cost)
+        safe_cost = cmdp.start @ least_cost_q(cmdp, cmdp.cost).min(1)
+        assert safe_cost < unsafe_cost / 2
 
 
 def test_random_cmdps_follow_their_seed_and_sparsity() -> None:
@@ -92,7 +93,7 @@ def test_random_cmdps_follow_their_seed_and_sparsity() -> None:
 
 
 @pytest.mark.parametrize(("states", "actions", "sparsity"), [(1, 2, 0.5), (3, 1, 0.5), (3, 2, 1.0), (3, 2, -0.1)])
-def test_impossible_worlds_are_refused(states: int, actions: int, sparsity: float) -> None:
+def test_impossible_sizes_are_refused(states: int, actions: int, sparsity: float) -> None:
     with pytest.raises(UsageError, match="sparsity" if states > 1 and actions > 1 else "states, actions"):
         random_cmdp(states, actions, sparsity, 0)
 
@@ -104,11 +105,27 @@ def test_divergences() -> None:
 
 
 def test_intrinsic_cost_of_states_is_equation_4() -> None:
-    """Written out for the cliff: every cell against the cells remembered, nearest ten, features standardised."""
-    world, unsafe = cliff(), np.array([17, 17, 18])
-    everything = np.arange(world.states)
+    """Equation 4 written out for the cliff: every cell against the remembered cells, with standardised features."""
+    cmdp, unsafe = cliff(), np.array([17, 17, 18])
+    everything = np.arange(cmdp.states)
     config = MemoryConfig(embedding=0, xi=0.1)
-    got = intrinsic_cost(world, everything, unsafe, config, np.random.default_rng(0))
-    seen = (world.features - world.features.mean(0)) / world.features.std(0)
+    got = intrinsic_cost(cmdp, everything, unsafe, config, np.random.default_rng(0))
+    seen = (cmdp.features - cmdp.features.mean(0)) / cmdp.features.std(0)
     squared = ((seen[:, None] - seen[unsafe]) ** 2).sum(2)
     np.testing.assert_allclose(got, np.sqrt((0.1 / (squared + 0.1)).sum(1) / 10), rtol=1e-5)
+
+
+@pytest.mark.parametrize("samples", [7, 300])
+def test_the_sampled_intrinsic_cost_visits_as_many_states_as_asked_for(
+    samples: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    visits = []
+
+    def recorded(cmdp: TabularCMDP, visited: np.ndarray, unsafe: np.ndarray, *others: object) -> np.ndarray:
+        visits.append((len(visited), len(unsafe)))
+        return np.zeros(cmdp.states)
+
+    monkeypatch.setattr(cases, "intrinsic_cost", recorded)
+    policy = np.full((4, 3), 1 / 3)
+    sampled_intrinsic_cost(random_cmdp(4, 3, 0.0, 0), policy, np.random.default_rng(0), samples)
+    assert visits == [(samples, samples)], "without sparsity every pair has a cost"

@@ -1,4 +1,4 @@
-"""Every row of `flashbulb theory` on other worlds than the command's, and that the bounds are not idle."""
+"""Every row of `flashbulb theory` on other CMDPs than the command's, and tests that the bounds are not trivial."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import pytest
 from flashbulb.config import BalanceConfig, MemoryConfig, TrustRegionConfig
 from flashbulb.theory.actual_step import cpo_update
 from flashbulb.theory.balancing import Transition, compounded
-from flashbulb.theory.cases import Check, draw_cases, judge, softmax
+from flashbulb.theory.cases import StatementCheck, check_slacks, draw_cases, softmax
 from flashbulb.theory.cmdp import (
     Table,
     TabularCMDP,
@@ -22,11 +22,11 @@ from flashbulb.theory.cmdp import (
     value,
     visitation,
 )
-from flashbulb.theory.constraint import theorem_1_slack
-from flashbulb.theory.q_learning import Schedule, learn_with_intrinsic_cost, learn_with_twin_maximum
+from flashbulb.theory.cost_bounds import theorem_1_slack
+from flashbulb.theory.example_cmdps import cliff, random_cmdp
+from flashbulb.theory.policy_step import policy_steps, unequal_memory
+from flashbulb.theory.q_learning import LearningSchedule, learn_with_intrinsic_cost, learn_with_twin_maximum
 from flashbulb.theory.statements import CHECKS
-from flashbulb.theory.update import unequal_memory, updates
-from flashbulb.theory.worlds import cliff, random_cmdp
 
 
 def _documented() -> set[tuple[str, str, str]]:
@@ -39,15 +39,15 @@ DOCUMENTED = _documented()
 
 
 @pytest.mark.parametrize("check", CHECKS, ids=lambda check: f"{check.__module__.rsplit('.', 1)[-1]}-{check.__name__}")
-def test_statement(check: Callable[[int, int], Check]) -> None:
+def test_statement(check: Callable[[int, int], StatementCheck]) -> None:
     result = check(40, 11)
     assert result.holds == result.expected, result
     assert np.isfinite(result.worst_slack)
-    # docs/theory.md has this row with this verdict.
+    # docs/theory.md has this row with this result.
     assert (result.where, result.statement, "yes" if result.holds else "no") in DOCUMENTED
 
 
-def test_the_page_has_no_other_rows() -> None:
+def test_the_documentation_has_no_other_rows() -> None:
     assert len(DOCUMENTED) == len(CHECKS)
 
 
@@ -57,9 +57,9 @@ def test_the_printed_recursion_compounds() -> None:
 
 
 def test_a_statement_fails_if_one_case_does() -> None:
-    assert not judge("", "", [1.0, -1e-6, 1.0]).holds
-    assert judge("", "", [1.0, -1e-12]).holds
-    assert not judge("", "", [1.0, float("nan"), 1.0]).holds
+    assert not check_slacks("", "", [1.0, -1e-6, 1.0]).holds
+    assert check_slacks("", "", [1.0, -1e-12]).holds
+    assert not check_slacks("", "", [1.0, float("nan"), 1.0]).holds
 
 
 def test_printed_theorem_1_is_loose_by_the_intrinsic_sum() -> None:
@@ -82,19 +82,19 @@ def test_theorem_1_needs_its_divergence_term() -> None:
 def test_theorem_2_needs_its_last_term() -> None:
     over = [
         expected_sum(u.cmdp, u.new, u.cmdp.cost) - (u.limit - expected_sum(u.cmdp, u.old, u.intrinsic))
-        for u in updates(60, seed=5)
+        for u in policy_steps(60, seed=5)
     ]
     assert max(over) > 1e-3
 
 
 def test_updates_move_and_come_near_the_limit() -> None:
-    """Theorem 2's cases would be idle if the step stood still."""
-    moved = [np.abs(u.new - u.old).max() for u in updates(60, seed=6)]
+    """The checks of Theorem 2 would be trivial if the policy did not change."""
+    moved = [np.abs(u.new - u.old).max() for u in policy_steps(60, seed=6)]
     assert np.mean(np.array(moved) > 1e-3) > 0.7
 
 
 def test_counterexample_to_theorem_2_by_hand() -> None:
-    """No action is safer, so J_C = gamma / (1 - gamma) before and after, the limit is J_C + I(pi_k), and I grows."""
+    """No action is safer: J_C = gamma / (1 - gamma) before and after, the limit is J_C + I(pi_k), and I increases."""
     u = unequal_memory(seed=0)
     assert expected_sum(u.cmdp, u.new, u.cmdp.cost) == pytest.approx(9.0)
     before, after = (expected_sum(u.cmdp, p, u.intrinsic) for p in (u.old, u.new))
@@ -104,7 +104,7 @@ def test_counterexample_to_theorem_2_by_hand() -> None:
 
 
 @pytest.fixture
-def tilted() -> tuple[TabularCMDP, np.ndarray, Table]:
+def example() -> tuple[TabularCMDP, np.ndarray, Table]:
     cmdp = random_cmdp(8, 3, 0.5, seed=9)
     rng = np.random.default_rng(9)
     return cmdp, rng.standard_normal((8, 3)), np.repeat(rng.uniform(0, 5, (8, 1)), 3, axis=1)
@@ -115,9 +115,9 @@ def _gradient(cmdp: TabularCMDP, policy: Table, a: Table) -> Table:
     return visitation(cmdp, policy)[:, None] * policy * (a - (policy * a).sum(1, keepdims=True))
 
 
-def test_mice_cpo_as_printed_is_cpo(tilted: tuple[TabularCMDP, np.ndarray, Table]) -> None:
-    """One-step A_C^EI and c = J_C - d: the intrinsic cost leaves no trace in the step."""
-    cmdp, logits, intrinsic = tilted
+def test_mice_cpo_as_printed_is_cpo(example: tuple[TabularCMDP, np.ndarray, Table]) -> None:
+    """With the one-step A_C^EI and c = J_C - d, the intrinsic cost does not change the step."""
+    cmdp, logits, intrinsic = example
     pi = softmax(logits)
     d, v_c = visitation(cmdp, pi), value(cmdp, pi, cmdp.cost)
     a_r = advantage(cmdp, value(cmdp, pi, cmdp.reward), cmdp.reward)
@@ -130,9 +130,9 @@ def test_mice_cpo_as_printed_is_cpo(tilted: tuple[TabularCMDP, np.ndarray, Table
 
 
 def test_intrinsic_cost_reaches_the_gradient_through_gae_and_through_its_own_critic(
-    tilted: tuple[TabularCMDP, np.ndarray, Table],
+    example: tuple[TabularCMDP, np.ndarray, Table],
 ) -> None:
-    cmdp, logits, intrinsic = tilted
+    cmdp, logits, intrinsic = example
     pi, both = softmax(logits), cmdp.cost + intrinsic
     v_c, v_ei = value(cmdp, pi, cmdp.cost), value(cmdp, pi, both)
     decay = cmdp.gamma * 0.95
@@ -144,19 +144,19 @@ def test_intrinsic_cost_reaches_the_gradient_through_gae_and_through_its_own_cri
         assert np.abs(_gradient(cmdp, pi, a) - plain).max() > 0.1 * np.abs(plain).max()
 
 
-def test_the_figure_s_ordering_of_biases() -> None:
-    """Plain and correlated twins too low, the corrected one nearest; gamma^n takes its correction away again."""
-    world, kernel = cliff(), MemoryConfig(embedding=0, xi=0.1)
-    schedule = Schedule(iterations=500, steps=300, power=0.7, floor=0.1)
+def test_order_of_the_biases_in_the_figure() -> None:
+    """Plain and correlated twin critics are too low, the corrected one is closest; gamma^n removes its correction."""
+    cmdp, kernel = cliff(), MemoryConfig(embedding=0, xi=0.1)
+    schedule = LearningSchedule(iterations=500, steps=300, power=0.7, floor=0.1)
 
     def late_bias(balance: BalanceConfig) -> float:
-        trace = learn_with_intrinsic_cost(world, balance, kernel, schedule, 0.1, np.random.default_rng(1))
+        trace = learn_with_intrinsic_cost(cmdp, balance, kernel, schedule, 0.1, np.random.default_rng(1))
         return float(trace.bias[-50:].mean())
 
     plain = late_bias(BalanceConfig(initial=0.0, rate=0.0))
     fading = late_bias(BalanceConfig(initial=0.3))
     lasting = late_bias(BalanceConfig(initial=0.3, discount=1.0))
-    twins = learn_with_twin_maximum(world, schedule, 0.1, 0.9, np.random.default_rng(1)).bias[-50:].mean()
+    twins = learn_with_twin_maximum(cmdp, schedule, 0.1, 0.9, np.random.default_rng(1)).bias[-50:].mean()
     assert plain < twins < lasting - 0.1
     assert plain + 0.03 < fading < lasting - 0.1
     assert abs(lasting) < 0.3 * abs(plain)

@@ -8,7 +8,7 @@ either of the two rightmost places costs 1. Episodes are far shorter than the di
 import numpy as np
 from gymnasium import spaces
 
-from flashbulb.envs import seeding as generators
+from flashbulb.envs import rng as generators
 from flashbulb.envs.base import final_info
 
 PLACES, SLIP, LIMIT, COSTLY = 5, 0.2, 15, 3
@@ -35,11 +35,11 @@ class SlipperyRow:
         self.single_observation_space = spaces.Box(0.0, 1.0, (PLACES,), np.float32)
         self.single_action_space = spaces.Box(-1.0, 1.0, (1,), np.float32)
         self.place, self.steps = np.zeros(num_envs, np.int64), np.zeros(num_envs, np.int64)
-        self.rngs = generators.seeded(0, num_envs)
+        self.rngs = generators.pcg64_generators(0, num_envs)
 
     def reset(self, seed=None):
         if seed is not None:
-            self.rngs = generators.seeded(seed, self.num_envs)
+            self.rngs = generators.pcg64_generators(seed, self.num_envs)
         self._begin(np.arange(self.num_envs))
         return self.observe(), {}
 
@@ -64,14 +64,14 @@ class SlipperyRow:
 
     def get_state(self, members=None):
         rows = np.arange(self.num_envs)[slice(None) if members is None else members]
-        rng = generators.pack([self.rngs[i] for i in rows])
+        rng = generators.pack_pcg64([self.rngs[i] for i in rows])
         return {"place": self.place[rows], "steps": self.steps[rows], "rng": rng}
 
     def set_state(self, state, members=None):
         rows = np.arange(self.num_envs)[slice(None) if members is None else members]
         self.place[rows], self.steps[rows] = state["place"], state["steps"]
         for i, packed in zip(rows, state["rng"], strict=True):
-            self.rngs[i] = generators.unpack(packed)
+            self.rngs[i] = generators.unpack_pcg64(packed)
 
     def close(self):
         pass

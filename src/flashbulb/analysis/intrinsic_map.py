@@ -12,8 +12,7 @@ from flashbulb.config import MemoryConfig
 from flashbulb.envs import make
 from flashbulb.envs.hazard_field import MOTION, HazardField
 from flashbulb.envs.navigation import Navigation
-from flashbulb.envs.navigation.render import HALF_VIEW
-from flashbulb.envs.navigation.scene import Scene, take_scene
+from flashbulb.envs.navigation.render import HALF_VIEW, Scene, take_scene
 from flashbulb.errors import UsageError
 
 SIDE = 49  # grid points along each side of the map
@@ -39,7 +38,7 @@ def observe_layout(env: Navigation | HazardField) -> LayoutViews:
     turns = np.arange(HEADINGS) * 2 * np.pi / HEADINGS
     poses = np.c_[np.repeat(positions, HEADINGS, axis=0), np.tile(turns, len(positions))]
     views = np.concatenate([_observe(env, poses[k : k + BATCH]) for k in range(0, len(poses), BATCH)])
-    motion = env.robot.feels if isinstance(env, Navigation) else MOTION
+    motion = env.robot.proprioception if isinstance(env, Navigation) else MOTION
     return LayoutViews(scene, positions, views.reshape(len(positions), HEADINGS, -1), motion)
 
 

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 
 from flashbulb.algorithms.registry import get_algorithm
-from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.envs import State
 from flashbulb.errors import UsageError
@@ -26,7 +25,7 @@ class MemorySnapshot(NamedTuple):
     done: int  # iterations
     memory: FlashbulbMemory
     normalise: FrozenNormaliser
-    env: State  # of one environment at the start of the iteration, see `most_dangerous`
+    env: State  # of one environment at the start of the iteration, see `most_dangerous_env`
 
 
 def snapshot_iterations(config: Config) -> set[int]:
@@ -37,21 +36,25 @@ def snapshot_iterations(config: Config) -> set[int]:
     return {math.ceil(config.iterations * k / count) for k in range(1, count + 1)}
 
 
-def save_memory_snapshot(
-    run: Path, memory: FlashbulbMemory, normaliser: Normaliser, before: State, batch: Batch
-) -> None:
-    """Save the memory after the batch's iteration; `before` is the state of all environments at its start."""
+def save_memory_snapshot(run: Path, done: int, memory: FlashbulbMemory, normaliser: Normaliser, env: State) -> None:
+    """Save the memory after `done` iterations; `env` is the state of one environment."""
     (run / FOLDER).mkdir(exist_ok=True)
-    index = most_dangerous(batch)
-    env = {name: array[index : index + 1] for name, array in before.items()}
-    path = Checkpoints(run / FOLDER).path(batch.iteration + 1)
-    save_tree(path, {"memory": memory, "normaliser": normaliser, "env": env})
+    save_tree(Checkpoints(run / FOLDER).path(done), {"memory": memory, "normaliser": normaliser, "env": env})
 
 
-def most_dangerous(batch: Batch) -> int:
+def most_dangerous_env(state: State, costs: np.ndarray, ended: np.ndarray) -> State:
+    """Of environments at the start of a batch, the one whose current episode cost most in it.
+
+    `costs` and `ended` are those of the batch, (time, env).
+    """
+    index = most_dangerous(costs, ended)
+    return {name: array[index : index + 1] for name, array in state.items()}
+
+
+def most_dangerous(costs: np.ndarray, ended: np.ndarray) -> int:
     """Index of the environment whose first episode of the batch cost most."""
-    ends_before = np.cumsum(batch.ended, axis=0) - batch.ended
-    return int((batch.costs * (ends_before == 0)).sum(axis=0).argmax())
+    ends_before = np.cumsum(ended, axis=0) - ended
+    return int((costs * (ends_before == 0)).sum(axis=0).argmax())
 
 
 def load_memory_snapshots(run: Path, config: Config) -> list[MemorySnapshot]:

@@ -1,40 +1,61 @@
-"""The verbs of the command line. Heavy imports wait until a verb needs them, so that help is instant."""
+"""Entry point of the command line: dispatches to a command and turns errors into one sentence and an exit code."""
 
 from __future__ import annotations
 
 import importlib
 import os
 import sys
-from collections.abc import Callable
 from typing import NoReturn
 
 from flashbulb import __version__
 from flashbulb.errors import Interrupted, RunError, UsageError
 
 HELP = """\
-Flashbulb: safe reinforcement learning that stays under its cost limit while it learns.
+Flashbulb: safe reinforcement learning with a limit on the cost caused during training.
 
   flashbulb train ALGORITHM TASK [options]   train, for example:
-                                          flashbulb train mice-cpo SafetyHalfCheetahVelocity-v1 --steps 1e6
+                                             flashbulb train mice-cpo SafetyHalfCheetahVelocity-v1 --steps 1e6
   flashbulb train ALGORITHM --help           all options of an algorithm, with their defaults
-  flashbulb resume RUN                    go on with a run that was interrupted, as if it had not been
-  flashbulb runs [DIRECTORY]              what was trained, and how it went
-  flashbulb plot RUN... [-o FILE]         learning curves, seeds as mean and confidence band
-  flashbulb evaluate RUN [options]        return and cost on fresh seeds, with confidence intervals; --video, --json
-  flashbulb bias RUN [options]            the cost critic against the true discounted cost, at visited states; --json
-  flashbulb memory RUN [-o FILE]          the intrinsic cost over the arena, at several times of the run
-  flashbulb report RUN... [-o FILE]       one HTML page of studies or runs: curves, numbers, replays, the memory's map
-  flashbulb export RUN --to onnx          the policy as a file for other programs
-  flashbulb check MODULE:FUNCTION         whether an environment of your own is ready to train, and if not, why
-  flashbulb study [NAME] [options]        the paper's experiments, each as one command; --status, --scale
-  flashbulb algorithms                       what can be trained
-  flashbulb envs                          what it can be trained on
-  flashbulb theory [FIGURE.png]           check every statement of the paper on small CMDPs with exact solutions
+  flashbulb resume RUN                       continue an interrupted run; the result is that of an uninterrupted one
+  flashbulb runs [DIRECTORY]                 list runs with their return and cost
+  flashbulb plot RUN... [-o FILE]            learning curves; seeds as mean and confidence band
+  flashbulb evaluate RUN [options]           return and cost on fresh seeds, with confidence intervals; --video, --json
+  flashbulb bias RUN [options]               cost critic against the true discounted cost, at visited states; --json
+  flashbulb memory RUN [-o FILE]             map of the intrinsic cost, at several times of the run
+  flashbulb report RUN... [-o FILE]          one HTML page of studies or runs: curves, tables, replays, memory map
+  flashbulb export RUN --to onnx             the policy as a file for other programs
+  flashbulb check MODULE:FUNCTION            check whether an environment of your own is ready to train
+  flashbulb study [NAME] [options]           the paper's experiments, each as one command; --status, --scale
+  flashbulb algorithms                       list the algorithms
+  flashbulb envs                             list the tasks
+  flashbulb theory [FIGURE.png]              check every statement of the paper on small CMDPs with exact solutions
   flashbulb --version
 """
 
+# Command -> module in flashbulb.cli that defines `<command>_command(arguments) -> exit code`.
+COMMANDS = {
+    "train": "train_commands",
+    "resume": "train_commands",
+    "runs": "run_commands",
+    "plot": "run_commands",
+    "evaluate": "policy_commands",
+    "bias": "policy_commands",
+    "memory": "run_commands",
+    "report": "run_commands",
+    "export": "policy_commands",
+    "check": "train_commands",
+    "study": "study_command",
+    "algorithms": "train_commands",
+    "envs": "train_commands",
+    "theory": "train_commands",
+}
+# Earlier spellings, which work with a note; remove in the release after 0.1.
+RENAMED_COMMANDS = {"recipes": "algorithms"}
+RENAMED_OPTIONS = {"--recipes": "--algorithms"}
+
 
 def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run a command and exit: 0 success, 1 a run or file failed, 2 bad input, 128 + n ended by signal n."""
     arguments = sys.argv[1:] if arguments is None else arguments
     try:
         code = run(arguments)
@@ -50,10 +71,10 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     except KeyboardInterrupt:
         print("flashbulb: interrupted.", file=sys.stderr)
         code = 130
-    except BrokenPipeError:  # the reader of our output has gone, as with `| head`
+    except BrokenPipeError:  # the reader closed the pipe, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
-    except OSError as error:  # a file that cannot be read or written, of all the ways there are
+    except OSError as error:  # a file that cannot be read or written
         where = f"{error.filename}: " if error.filename else ""
         print(f"flashbulb: {where}{error.strerror or _one_line(error)}.", file=sys.stderr)
         code = 1
@@ -61,82 +82,34 @@ def main(arguments: list[str] | None = None) -> NoReturn:
 
 
 def run(arguments: list[str]) -> int:
-    """Dispatch on the verb; returns the exit code."""
+    """Run the command that the first argument names and return its exit code."""
     if not arguments or arguments[0] in ("-h", "--help", "help"):
         print(HELP, end="")
         return 0 if arguments else 2
-    verb, rest = arguments[0], arguments[1:]
-    if verb == "--version":
+    if arguments[0] == "--version":
         print(f"flashbulb {__version__}")
         return 0
-    if verb not in VERBS:
-        raise UsageError(f"command: unknown command {verb!r}; the known ones are {', '.join(VERBS)}.")
-    return VERBS[verb](rest)
+    command, *rest = _replace_old_spellings(arguments)
+    if command not in COMMANDS:
+        raise UsageError(f"command: unknown command {command!r}; the known ones are {', '.join(COMMANDS)}.")
+    module = importlib.import_module(f"flashbulb.cli.{COMMANDS[command]}")
+    code: int = getattr(module, f"{command}_command")(rest)
+    return code
 
 
-def train(arguments: list[str]) -> int:
-    from flashbulb.cli.options import parse_train
-
-    config = parse_train(arguments)
-    if config is None:
-        print(HELP, end="")
-        return 0
-    from flashbulb.training.loop import train as run_training
-
-    run_training(config)
-    return 0
-
-
-def in_module(verb: str) -> Callable[[list[str]], int]:
-    """A verb that has a module of its own, imported when it is called."""
-
-    def call(arguments: list[str]) -> int:
-        code: int = importlib.import_module(f"flashbulb.cli.{verb}_command").main(arguments)
-        return code
-
-    return call
-
-
-def algorithms(arguments: list[str]) -> int:
-    from flashbulb.algorithms.registry import ALGORITHMS
-
-    _no_more("algorithms", arguments)
-    for name, algorithm in ALGORITHMS.items():
-        print(f"{name:<24}{algorithm.summary}")
-    return 0
-
-
-def envs(arguments: list[str]) -> int:
-    from flashbulb.envs.registry import env_ids
-
-    _no_more("envs", arguments)
-    print("\n".join(env_ids()))
-    return 0
-
-
-def theory(arguments: list[str]) -> int:
-    from flashbulb.theory.statements import main as report
-
-    return report(arguments)
+def _replace_old_spellings(arguments: list[str]) -> list[str]:
+    """Replace renamed commands and options by their new names, with a note for each on stderr."""
+    command, *rest = arguments
+    replaced = [RENAMED_COMMANDS.get(command, command)]
+    for word in rest:
+        option, equals, value = word.partition("=")
+        replaced.append(RENAMED_OPTIONS.get(option, option) + equals + value)
+    for old, new in zip(arguments, replaced, strict=True):
+        if old != new:
+            print(f"flashbulb: {old} is deprecated; it is now called {new}.", file=sys.stderr)
+    return replaced
 
 
 def _one_line(error: Exception) -> str:
-    """What a user typed may hold line breaks; the sentence about it does not."""
+    """The message without the line breaks that the user's input may contain."""
     return " ".join(str(error).split())
-
-
-def _no_more(verb: str, arguments: list[str]) -> None:
-    if arguments:
-        raise UsageError(f"{verb}: takes no arguments, but was given {arguments[0]!r}.")
-
-
-VERBS = {
-    "train": train,
-    **{
-        verb: in_module(verb)
-        for verb in ("resume", "runs", "plot", "evaluate", "bias", "memory", "export", "check", "study", "report")
-    },
-    "algorithms": algorithms,
-    "envs": envs,
-    "theory": theory,
-}

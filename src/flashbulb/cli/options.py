@@ -1,4 +1,4 @@
-"""The command line's options, made from the configuration's dataclasses by tyro."""
+"""Parses command-line arguments into dataclasses with tyro, and prints tables at a usable width."""
 
 from __future__ import annotations
 
@@ -7,23 +7,30 @@ import io
 import itertools
 import math
 import re
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import tyro
 
 from flashbulb.algorithms.registry import configure, get_algorithm
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
-from flashbulb.validation import validate
+from flashbulb.validation import conform, validate
+
+if TYPE_CHECKING:
+    from rich.console import Console
 
 
 def whole_number(text: str) -> int:
-    """Accepts 1000000, 1_000_000 and 1e6."""
+    """Parse 1000000, 1_000_000 or 1e6; digits are read exactly, because a float rounds above 2**53."""
+    try:
+        return int(text)
+    except ValueError:
+        pass
     try:
         value = float(text)
     except ValueError:
         value = math.nan
-    if not math.isfinite(value) or value != int(value):
+    if not value.is_integer():
         raise ValueError(f"{text!r} is not a whole number")
     return int(value)
 
@@ -47,7 +54,7 @@ def _whole_numbers(info: tyro.constructors.PrimitiveTypeInfo) -> Any:
 
 
 def parse_train(arguments: list[str]) -> Config | None:
-    """`ALGORITHM TASK [options]` as a configuration; None when only general help was asked for."""
+    """Parse `ALGORITHM TASK [options]` into a configuration; None when general help was requested."""
     if not arguments or arguments[0] in ("-h", "--help"):
         if arguments:
             return None
@@ -61,17 +68,15 @@ def parse_train(arguments: list[str]) -> Config | None:
         env = "TASK"
     else:
         raise UsageError(f"env: missing; say `flashbulb train {name} TASK`.")
-    default = configure(name, env)
-    config = parse(Config, rest, f"flashbulb train {name} {env}", default)
-    return validate(config)
+    return validate(parse(Config, rest, f"flashbulb train {name} {env}", configure(name, env)))
 
 
 def parse(kind: type[Options], arguments: list[str], program: str, default: Any = None) -> Options:
-    """A dataclass from arguments. tyro parses; what it finds wrong becomes one sentence."""
+    """Parse arguments into a dataclass and check its bounds; tyro's error box becomes one sentence."""
     message = io.StringIO()
     try:
         with contextlib.redirect_stderr(message):
-            return tyro.cli(
+            options = tyro.cli(
                 kind,
                 default=default,
                 args=arguments,
@@ -83,15 +88,27 @@ def parse(kind: type[Options], arguments: list[str], program: str, default: Any 
         if not stop.code:
             raise
         raise UsageError(_one_sentence(message.getvalue())) from None
+    return conform(options)
+
+
+def wide_console() -> Console:
+    """A console for tables, which does not wrap lines when writing to a file or a pipe."""
+    from rich.console import Console
+
+    console = Console()
+    return console if console.is_terminal else Console(width=240)
 
 
 def _one_sentence(box: str) -> str:
-    """tyro draws a title, a message and help, in a box or with plain dashes as the terminal can show it; keep the
-    message."""
+    """Extract the message from tyro's error box.
+
+    tyro prints a title, a message and help, in a box or with dashes. Its hooks for parse errors are private and differ
+    between versions, so the text is read instead.
+    """
     text = re.sub(r"\x1b\[[0-9;]*m", "", box)
     title, *inside = [line.strip("│|╭╮╰╯ ") for line in text.splitlines() if line.strip()] or [""]
     if inside and not inside[0].strip("─-"):
-        inside = inside[1:]  # the title is underlined
+        inside = inside[1:]  # the line under the title
     ends = ("───", "---", "Argument help", "For full help")
     message = " ".join(itertools.takewhile(lambda line: not line.startswith(ends), inside)) or title.strip("─- ")
     meant = re.search(r"Perhaps you meant:\s*(--[\w.-]+)", " ".join(inside))

@@ -1,4 +1,4 @@
-"""`flashbulb study`: the paper's experiments, each as one command."""
+"""The command `flashbulb study`: the paper's experiments, each as one command."""
 
 from __future__ import annotations
 
@@ -7,44 +7,45 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
-import tyro
+from tyro.conf import Positional
 
-from flashbulb.cli.options import parse
+from flashbulb.cli.options import parse, wide_console
+from flashbulb.config import NonNegativeInt, PositiveInt
 from flashbulb.errors import UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from flashbulb.studies.plan import Plan
-    from flashbulb.studies.runner import Workers
-    from flashbulb.studies.status import Line
+    from flashbulb.studies.plan import StudyPlan
+    from flashbulb.studies.runner import WorkerPool
+    from flashbulb.studies.status import RunStatus
 
 
 @dataclass(frozen=True)
 class StudyOptions:
     """Run a set of runs, then compute statistics, draw the paper's figure and write a table.
 
-    Asked for again, it goes on: finished runs are skipped, interrupted ones are resumed from their checkpoints.
+    Called again, it continues: finished runs are skipped, interrupted ones are resumed from their checkpoints.
     Without a name it lists the studies.
     """
 
-    name: Annotated[str | None, tyro.conf.Positional] = None
-    """Which study."""
+    name: Annotated[str | None, Positional] = None
+    """Name of the study."""
     scale: Literal["smoke", "short", "paper"] = "short"
-    """smoke: a few thousand steps, to see that it works; short: 1e6 steps, 3 seeds; paper: 1e7 steps, 6 seeds."""
+    """smoke: a few thousand steps, as a test; short: 1e6 steps, 3 seeds; paper: 1e7 steps, 6 seeds."""
     status: bool = False
-    """Only say how far it is and how long it will take."""
+    """Only print progress and the expected remaining time."""
     directory: Path = Path("studies")
-    """Where studies are; this one is in NAME-SCALE below it."""
+    """Directory of studies; this one is written to NAME-SCALE below it."""
     tasks: tuple[str, ...] = ()
-    """On these tasks only; they need not be the paper's (default: the study's)."""
+    """Use these tasks; they need not be the paper's (default: the study's)."""
     algorithms: tuple[str, ...] = ()
-    """With these algorithms or labels only; they need not be the paper's (default: the study's)."""
-    seeds: tuple[int, ...] = ()
-    """With these seeds (default: the scale's)."""
-    steps: int | None = None
+    """Use these algorithms or labels; they need not be the paper's (default: the study's)."""
+    seeds: tuple[NonNegativeInt, ...] = ()
+    """Use these seeds (default: the scale's)."""
+    steps: PositiveInt | None = None
     """Environment steps of each run (default: the scale's)."""
-    processes: int | None = None
+    processes: PositiveInt | None = None
     """Runs at a time (default: one per core, here or in the cluster)."""
     on: Literal["here", "ray"] = "here"
     """Run on this machine, or on a Ray cluster (needs `pip install flashbulb[ray]`)."""
@@ -52,59 +53,47 @@ class StudyOptions:
     """Address of the cluster, such as auto or 10.0.0.1:6379 (default: a Ray of this machine's own)."""
 
 
-def main(arguments: list[str]) -> int:
+def study_command(arguments: list[str]) -> int:
+    """`flashbulb study NAME`: run a study, or show its status."""
     options = parse(StudyOptions, arguments, "flashbulb study")
     _validate(options)
     if options.name is None:
         return _list()
-    from rich.console import Console
+    from flashbulb.studies.plan import WHOLE_STUDY, StudyRequest, last_request, make_plan, save_plan
 
-    from flashbulb.studies.plan import EVERYTHING, Request, last_request, make_plan, settle
-
-    request = Request(options.tasks, options.algorithms, options.seeds, options.steps)
-    if options.status and request == EVERYTHING:
+    request = StudyRequest(options.tasks, options.algorithms, options.seeds, options.steps)
+    if options.status and request == WHOLE_STUDY:
         request = last_request(options.name, options.scale, options.directory)
     plan = make_plan(options.name, options.scale, options.directory, request)
-    console = Console()
-    if not console.is_terminal:
-        console = Console(width=240)  # a file or a pipe has no edge to wrap at
+    console = wide_console()
     if options.status:
         return _show(plan, options.processes, console)
-    from flashbulb.studies.runner import execute
+    from flashbulb.studies.runner import run_study, write_results
 
     command = f"flashbulb study {shlex.join(arguments)}"
-    plan = settle(plan, command)
-    lines = execute(plan, _workers(options, plan), console, command)
-    from flashbulb.studies.write_results import write_outcome
-
-    for path in write_outcome(plan):
+    plan = save_plan(plan, command)
+    statuses = run_study(plan, _worker_pool(options, plan), console, command)
+    for path in write_results(plan):
         console.print(str(path), soft_wrap=True, highlight=False)
-    _name_failures(plan, lines, console)
-    return 1 if any(line.state == "failed" for line in lines) else 0
+    _print_failures(plan, statuses, console)
+    return 1 if any(status.state == "failed" for status in statuses) else 0
 
 
-def _workers(options: StudyOptions, plan: Plan) -> Workers:
+def _worker_pool(options: StudyOptions, plan: StudyPlan) -> WorkerPool:
     if options.on == "ray":
-        from flashbulb.studies.ray_cluster import RayCluster
+        from flashbulb.studies.ray_cluster import RayPool
 
-        return RayCluster(plan, options.ray_address, options.processes)
-    from flashbulb.studies.local_pool import Cores
+        return RayPool(plan, options.ray_address, options.processes)
+    from flashbulb.studies.run_process import LocalPool
 
-    return Cores(plan, options.processes)
+    return LocalPool(plan, options.processes)
 
 
 def _validate(options: StudyOptions) -> None:
-    for field, least in (("processes", 1), ("steps", 1)):
-        value = getattr(options, field)
-        if value is not None and value < least:
-            raise UsageError(f"{field}: {value} is not allowed; it must be a whole number of at least {least}.")
     if options.ray_address is not None and options.on != "ray":
         raise UsageError("ray_address: it is for --on ray only.")
     if options.name is None and options.status:
         raise UsageError("name: missing; --status needs the name of a study.")
-    for seed in options.seeds:
-        if seed < 0:
-            raise UsageError(f"seeds: {seed} is not allowed; it must be a whole number of at least 0.")
 
 
 def _list() -> int:
@@ -115,21 +104,20 @@ def _list() -> int:
     return 0
 
 
-def _show(plan: Plan, processes: int | None, console: Console) -> int:
-    from flashbulb.studies.local_pool import usable_cores
-    from flashbulb.studies.status import look_at_all, summary, table
+def _show(plan: StudyPlan, processes: int | None, console: Console) -> int:
+    from flashbulb.cores import usable_cores
+    from flashbulb.studies.status import read_study_status, status_line, status_table
 
-    lines = look_at_all(plan)
-    running = sum(line.state == "running" for line in lines)
-    console.print(table(lines, lines))
-    console.print(summary(lines, processes or running or len(usable_cores())), highlight=False)
-    _name_failures(plan, lines, console)
+    statuses = read_study_status(plan)
+    running = sum(status.state == "running" for status in statuses)
+    console.print(status_table(statuses, statuses))
+    console.print(status_line(statuses, processes or running or len(usable_cores())), highlight=False)
+    _print_failures(plan, statuses, console)
     return 0
 
 
-def _name_failures(plan: Plan, lines: list[Line], console: Console) -> None:
-    for line in lines:
-        if line.state == "failed":
-            console.print(
-                f"{line.job.name} failed: {line.reason} ({plan.log(line.job)})", soft_wrap=True, highlight=False
-            )
+def _print_failures(plan: StudyPlan, statuses: list[RunStatus], console: Console) -> None:
+    for status in statuses:
+        if status.state == "failed":
+            log = plan.log_path(status.job)
+            console.print(f"{status.job.name} failed: {status.reason} ({log})", soft_wrap=True, highlight=False)

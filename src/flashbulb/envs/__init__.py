@@ -1,9 +1,12 @@
-"""What an agent lives in: batched constrained MDPs."""
+"""Batched constrained environments: the contract, the tasks, the simulator and the adapters to and from Gymnasium.
+
+Importing this package registers the tasks with Gymnasium as `flashbulb/<id>`; a task's module is imported by `make`.
+Uses the base modules only (`cores`, `errors`, `jit`).
+"""
 
 from flashbulb.envs.base import CostVectorEnv, State
-from flashbulb.envs.gym_env import register_all
-from flashbulb.envs.registry import env_ids, make
+from flashbulb.envs.registry import env_ids, make, register_gymnasium
 
-register_all()
+register_gymnasium()
 
 __all__ = ["CostVectorEnv", "State", "env_ids", "make"]

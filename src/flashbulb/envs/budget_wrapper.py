@@ -1,23 +1,22 @@
-"""Saute's augmented CostVectorEnv: each observation ends with what is left of the episode's cost budget."""
+"""Saute's augmented environment: the last entry of each observation is the rest of the episode's cost budget."""
 
 from __future__ import annotations
 
 import numpy as np
 from gymnasium import spaces
 
-from flashbulb.envs.base import CostVectorEnv, Info, State, StepResult, lidar_groups_of
+from flashbulb.envs.base import CostVectorEnv, Info, State, StepResult, env_rows, lidar_groups_of
 from flashbulb.errors import UsageError
 
-SPENT = -1.0  # the entry stops here: below zero nothing depends on it any more
+SPENT = -1.0  # lower bound of the entry: below zero nothing depends on its value
 
 
 class BudgetWrapper:
-    """A CostVectorEnv whose observation has one entry more, z = what is left of the budget / cost limit.
+    """Adds one entry to the observation: z = remaining budget / cost limit.
 
-    z starts at budget / limit, each cost takes its share, and z >= 0 says that the episode is within its budget.
-    Rewards and costs pass unchanged; who learns from them reshapes the reward (`learn/budget.py`). Within the step in
-    which an episode ends, the final observation shows what was left of *its* budget, and the first observation of
-    the next episode the budget that is set by then.
+    z starts at budget / limit, every cost reduces it, and z >= 0 means that the episode is within its budget. Rewards
+    and costs pass unchanged; the algorithm reshapes the reward. In the step in which an episode ends, the final
+    observation has the remaining budget of that episode, and `obs` the budget of the next one.
     """
 
     def __init__(self, env: CostVectorEnv, limit: float, budget: float, discount: float) -> None:
@@ -29,7 +28,7 @@ class BudgetWrapper:
         self.env, self.limit, self.discount = env, limit, discount
         self.env_id, self.num_envs, self.max_episode_steps = env.env_id, env.num_envs, env.max_episode_steps
         self.single_action_space = env.single_action_space
-        self.rings = lidar_groups_of(env)  # the budget comes after them
+        self.lidar_groups = lidar_groups_of(env)  # unchanged: the new entry is the last one
         space = env.single_observation_space
         low, high = np.append(space.low, SPENT), np.append(space.high, np.inf)
         dtype = space.dtype.type
@@ -39,7 +38,7 @@ class BudgetWrapper:
         self._left = self._start.copy()  # in units of cost, where whole costs stay exact
 
     def set_budget(self, budget: float) -> None:
-        """What the episodes that begin from now on may cost, undiscounted."""
+        """Set the undiscounted cost budget of the episodes that begin from now on."""
         self._start[:] = budget * discounted_share(self.discount, self.max_episode_steps)
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, Info]:
@@ -58,16 +57,16 @@ class BudgetWrapper:
         z = np.maximum(left / (self.limit or 1.0), SPENT)
         return np.concatenate([obs, z[:, None]], axis=1).astype(obs.dtype)
 
-    def get_state(self, members: np.ndarray | None = None) -> State:
-        rows = self._rows(members)
+    def get_state(self, indices: np.ndarray | None = None) -> State:
+        rows = env_rows(indices, self.num_envs)
         own = {"budget_left": self._left[rows], "budget_start": self._start[rows]}
-        return self.env.get_state(members) | own
+        return self.env.get_state(indices) | own
 
-    def set_state(self, state: State, members: np.ndarray | None = None) -> None:
+    def set_state(self, state: State, indices: np.ndarray | None = None) -> None:
         inner = dict(state)
         left, start = inner.pop("budget_left"), inner.pop("budget_start")
-        self.env.set_state(inner, members)
-        rows = self._rows(members)
+        self.env.set_state(inner, indices)
+        rows = env_rows(indices, self.num_envs)
         self._left[rows], self._start[rows] = left, start
 
     def observe(self) -> np.ndarray:
@@ -76,10 +75,7 @@ class BudgetWrapper:
     def close(self) -> None:
         self.env.close()
 
-    def _rows(self, members: np.ndarray | None) -> np.ndarray:
-        return np.arange(self.num_envs)[slice(None) if members is None else members]
-
 
 def discounted_share(discount: float, steps: int) -> float:
-    """The discounted sum of a cost of 1 / steps in each of `steps` steps: what an undiscounted 1 becomes."""
+    """The discounted sum of a cost of 1 / steps in each of `steps` steps; its undiscounted sum is 1."""
     return 1.0 if discount == 1.0 else (1 - discount**steps) / (1 - discount) / steps

@@ -1,7 +1,7 @@
-"""Runs somebody's environment and says in plain words what keeps it from being trained on.
+"""Runs a user environment with random actions and reports what prevents training on it.
 
-Each part looks at one thing and reports a sentence with its remedy. Later parts are left out where an earlier one
-found that they cannot run.
+Each check reports one sentence that includes the remedy. Checks are skipped if an earlier one found that they cannot
+run.
 """
 
 from __future__ import annotations
@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from gymnasium import spaces
 
-from flashbulb.envs.gym_single import Step, build, read_step, said_by, time_limit
+from flashbulb.envs.gym_single import EnvStep, build_env, describe_error, read_step, time_limit
 from flashbulb.errors import UsageError
 
-STEPS = 10_000  # of random actions, unless three episodes end before
+STEPS = 10_000  # most random actions; fewer if EPISODES episodes end before
 EPISODES = 3
 SECONDS = 30.0
-REPEATED = 50  # steps that are played twice to compare them
+REPEATED = 50  # steps that are repeated to compare them
 SEED = 20_250
 
 
@@ -37,7 +37,7 @@ class Findings:
 
 @dataclass
 class Played:
-    """What random actions brought."""
+    """Costs and episode lengths under random actions."""
 
     costs: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
@@ -45,10 +45,10 @@ class Played:
 
 
 def check(source: str, max_steps: int = STEPS) -> Findings:
-    """All that is wrong with the environment of that name."""
+    """Check the environment of that name and return all problems found."""
     found = Findings()
     try:
-        env = build(source)
+        env = build_env(source)
     except UsageError as error:
         found.problem(str(error).removeprefix("env: "))
         return found
@@ -60,10 +60,10 @@ def check(source: str, max_steps: int = STEPS) -> Findings:
         _episodes(env, played, found)
         if not found.problems:
             _repeats(source, env, found)
-    except UsageError as error:  # an answer that cannot be read at all
+    except UsageError as error:  # a result that cannot be read at all
         found.problem(str(error).removeprefix("env: "))
     except Exception as error:
-        found.problem(f"step or reset raised {said_by(error)}.")
+        found.problem(f"step or reset raised {describe_error(error)}.")
     return found
 
 
@@ -86,20 +86,20 @@ def _spaces(env: Any, found: Findings) -> bool:
 
 def _reset(env: Any, found: Findings) -> bool:
     try:
-        answer = env.reset(seed=SEED)
+        result = env.reset(seed=SEED)
     except TypeError as error:
         found.problem(
-            f"reset cannot be seeded ({said_by(error)}): it must accept reset(seed=...) and draw all that is random "
-            "from that seed (call super().reset(seed=seed) and use self.np_random)."
+            f"reset cannot be seeded ({describe_error(error)}): it must accept reset(seed=...) and draw all "
+            "that is random from that seed (call super().reset(seed=seed) and use self.np_random)."
         )
         return False
     except Exception as error:
-        found.problem(f"reset raised {said_by(error)}.")
+        found.problem(f"reset raised {describe_error(error)}.")
         return False
-    if not isinstance(answer, tuple) or len(answer) != 2:
+    if not isinstance(result, tuple) or len(result) != 2:
         found.problem("reset returns no pair: it must return (observation, info).")
         return False
-    _observation(env.observation_space, answer[0], "reset", found)
+    _observation(env.observation_space, result[0], "reset", found)
     return True
 
 
@@ -124,7 +124,7 @@ def _observation(space: spaces.Box, obs: Any, where: str, found: Findings) -> No
 
 
 def _play(env: Any, max_steps: int, found: Findings) -> Played:
-    """Random actions until enough episodes ended, or patience does."""
+    """Take random actions until enough episodes have ended, or `max_steps` or SECONDS are reached."""
     played, length, begun = Played(), 0, time.monotonic()
     env.action_space.seed(SEED)
     while len(played.costs) < max_steps and len(played.lengths) < EPISODES and time.monotonic() - begun < SECONDS:
@@ -142,15 +142,15 @@ def _play(env: Any, max_steps: int, found: Findings) -> Played:
     return played
 
 
-def _read(answer: Any, found: Findings) -> Step:
-    """A step whose cost is missing or of several entries is reported, and then taken for free, to look at the rest."""
+def _read(result: Any, found: Findings) -> EnvStep:
+    """Read a step; a missing cost or one of several entries is reported and replaced by 0, so that checks go on."""
     try:
-        return read_step(answer)
+        return read_step(result)
     except UsageError as error:
-        if not isinstance(answer, tuple) or len(answer) not in (5, 6):
+        if not isinstance(result, tuple) or len(result) not in (5, 6):
             raise
         found.problem(str(error).removeprefix("env: ").capitalize())
-        return read_step((*answer[:4], {"cost": 0.0}) if len(answer) == 5 else (*answer[:2], 0.0, *answer[3:]))
+        return read_step((*result[:4], {"cost": 0.0}) if len(result) == 5 else (*result[:2], 0.0, *result[3:]))
 
 
 def _costs(played: Played, found: Findings) -> None:
@@ -167,7 +167,7 @@ def _costs(played: Played, found: Findings) -> None:
 
 
 def _episodes(env: Any, played: Played, found: Findings) -> None:
-    """A time limit must be reported as truncation, or values are learned as if the world ended there."""
+    """A time limit must be reported as truncation, or values are learned as if nothing followed."""
     limit, lengths = time_limit(env), played.lengths
     if played.truncations:
         return
@@ -189,7 +189,7 @@ def _repeats(source: str, env: Any, found: Findings) -> None:
     env.action_space.seed(SEED)
     actions = [env.action_space.sample() for _ in range(REPEATED)]
     first = _episode(env, actions)
-    for other, which in ((env, "when it is played again"), (build(source), "in another copy of the environment")):
+    for other, which in ((env, "when it is played again"), (build_env(source), "in another copy of the environment")):
         again = _episode(other, actions)
         if len(first) != len(again) or not all(map(np.array_equal, first, again)):
             found.problem(
@@ -200,7 +200,7 @@ def _repeats(source: str, env: Any, found: Findings) -> None:
 
 
 def _episode(env: Any, actions: list[Any]) -> list[np.ndarray]:
-    """All that an episode brought, up to its end."""
+    """Observations and results of an episode, up to its end or that of the actions."""
     seen = [np.asarray(env.reset(seed=SEED)[0])]
     for action in actions:
         step = read_step(env.step(action))

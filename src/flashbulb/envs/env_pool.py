@@ -1,4 +1,8 @@
-"""Many foreign environments at once: one after the other, in threads, or in processes. All give the same numbers."""
+"""Several copies of a user environment, run one after the other, in threads, or in worker processes.
+
+All three give the same numbers. A worker process runs this module: `python -m flashbulb.envs.env_pool FILE_DESCRIPTOR
+SOURCE FIRST END` serves requests for the environments FIRST to END - 1 until its connection closes.
+"""
 
 from __future__ import annotations
 
@@ -16,49 +20,51 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flashbulb.envs.gym_single import Facts, Member, Outcome, facts_of
+from flashbulb.envs.gym_single import EnvInfo, PoolStep, SingleEnv, env_info
 from flashbulb.envs.registry import Vectorise
 from flashbulb.errors import RunError, UsageError
 
-WORKER = "flashbulb.envs.env_worker"
-PATIENCE = 5.0  # seconds that a worker has to leave when it is told to
+EXIT_SECONDS = 5.0  # that a worker process has to exit once its connection is closed
 
 
 class EnvPool(Protocol):
-    """All members of a batch, whoever runs them."""
+    """All environments of a batch, independent of where they run."""
 
-    facts: Facts
+    info: EnvInfo
 
-    def replay(self, members: np.ndarray, seeds: np.ndarray, actions: Sequence[np.ndarray]) -> np.ndarray: ...
-    def step(self, actions: np.ndarray, next_seeds: np.ndarray) -> Outcome: ...
+    def replay(self, indices: np.ndarray, seeds: np.ndarray, actions: Sequence[np.ndarray]) -> np.ndarray: ...
+    def step(self, actions: np.ndarray, next_seeds: np.ndarray) -> PoolStep: ...
     def close(self) -> None: ...
 
 
 def start_pool(vectorise: Vectorise, source: str, num_envs: int, workers: int) -> EnvPool:
+    """Build `num_envs` copies of the environment `source` in at most `workers` processes or threads."""
     if vectorise == "processes":
         return ProcessEnvPool(source, num_envs, min(workers, num_envs))
     return LocalEnvPool(source, range(num_envs), 1 if vectorise == "serial" else min(workers, num_envs))
 
 
 class LocalEnvPool:
-    """Members in this process, stepped by `threads` threads."""
+    """Environments in this process, stepped by `threads` threads."""
 
-    def __init__(self, source: str, members: range, threads: int = 1) -> None:
-        self._members = [Member(source, i) for i in members]
-        self._pool = ThreadPoolExecutor(threads) if threads > 1 else None
-        self.facts = facts_of(self._members[0].env)
+    def __init__(self, source: str, indices: range, threads: int = 1) -> None:
+        self._envs = [SingleEnv(source, i) for i in indices]
+        self._threads = ThreadPoolExecutor(threads) if threads > 1 else None
+        self.info = env_info(self._envs[0].env)
 
     def _map(self, function: Callable[..., Any], *columns: Any) -> list[Any]:
-        return list((self._pool.map if self._pool else map)(function, *columns))
+        return list((self._threads.map if self._threads else map)(function, *columns))
 
-    def replay(self, members: np.ndarray, seeds: np.ndarray, actions: Sequence[np.ndarray]) -> np.ndarray:
-        chosen = [self._members[i] for i in members]
-        return self._stack(self._map(Member.replay, chosen, seeds.tolist(), actions))
+    def replay(self, indices: np.ndarray, seeds: np.ndarray, actions: Sequence[np.ndarray]) -> np.ndarray:
+        """Start the episodes of these seeds, repeat their actions, and return the observations at the end."""
+        chosen = [self._envs[i] for i in indices]
+        return self._stack(self._map(SingleEnv.replay, chosen, seeds.tolist(), actions))
 
-    def step(self, actions: np.ndarray, next_seeds: np.ndarray) -> Outcome:
-        results = self._map(Member.step, self._members, actions, next_seeds.tolist())
+    def step(self, actions: np.ndarray, next_seeds: np.ndarray) -> PoolStep:
+        """Step every environment; those whose episode ends are reset with their entry of `next_seeds`."""
+        results = self._map(SingleEnv.step, self._envs, actions, next_seeds.tolist())
         obs, final, steps = zip(*results, strict=True)
-        return Outcome(
+        return PoolStep(
             self._stack(obs),
             self._stack(final),
             np.array([step.reward for step in steps], np.float64),
@@ -68,24 +74,24 @@ class LocalEnvPool:
         )
 
     def _stack(self, rows: Sequence[np.ndarray]) -> np.ndarray:
-        wanted = self.facts.observations.shape
+        wanted = self.info.observations.shape
         for row in rows:
             if row.shape != wanted:
                 raise UsageError(f"env: an observation has shape {row.shape}; its space says {wanted}.")
-        return np.stack(rows).astype(self.facts.observations.dtype)
+        return np.stack(rows).astype(self.info.observations.dtype)
 
     def close(self) -> None:
-        if self._pool:
-            self._pool.shutdown()
-        for member in self._members:
-            member.close()
+        if self._threads:
+            self._threads.shutdown()
+        for env in self._envs:
+            env.close()
 
 
 class ProcessEnvPool:
-    """Members in processes, a stretch of them in each.
+    """Environments in worker processes, a contiguous range of them in each.
 
-    A worker is a program of its own and no fork: it shares no threads with JAX, and never runs the user's script
-    again. It leaves when our end of its line closes, so none stays behind when this process is killed.
+    A worker is a new program and not a fork: it shares no threads with JAX and does not run the user's script again. It
+    exits when its connection to this process closes, so no worker is left when this process is killed.
     """
 
     def __init__(self, source: str, num_envs: int, workers: int) -> None:
@@ -94,82 +100,120 @@ class ProcessEnvPool:
         try:
             for first, end in itertools.pairwise(bounds):
                 self._workers.append(_Worker(source, range(first, end)))
-            self.facts: Facts = [worker.answer() for worker in self._workers][-1]
+            self.info: EnvInfo = [worker.receive() for worker in self._workers][-1]
         except BaseException:
             self.close()
             raise
 
-    def replay(self, members: np.ndarray, seeds: np.ndarray, actions: Sequence[np.ndarray]) -> np.ndarray:
-        asked = []
+    def replay(self, indices: np.ndarray, seeds: np.ndarray, actions: Sequence[np.ndarray]) -> np.ndarray:
+        """As `LocalEnvPool.replay`."""
+        requests = []
         for worker in self._workers:
-            rows = [k for k, i in enumerate(members) if i in worker.members]
+            rows = [k for k, i in enumerate(indices) if i in worker.indices]
             if rows:
-                own = np.array([members[k] - worker.members.start for k in rows])
-                worker.ask("replay", own, seeds[rows], [actions[k] for k in rows])
-                asked.append((worker, rows))
+                local = np.array([indices[k] - worker.indices.start for k in rows])
+                worker.send("replay", local, seeds[rows], [actions[k] for k in rows])
+                requests.append((worker, rows))
         obs: np.ndarray | None = None
-        for worker, rows in asked:
-            part = worker.answer()
-            obs = np.empty((len(members), *part.shape[1:]), part.dtype) if obs is None else obs
+        for worker, rows in requests:
+            part = worker.receive()
+            obs = np.empty((len(indices), *part.shape[1:]), part.dtype) if obs is None else obs
             obs[rows] = part
         assert obs is not None
         return obs
 
-    def step(self, actions: np.ndarray, next_seeds: np.ndarray) -> Outcome:
+    def step(self, actions: np.ndarray, next_seeds: np.ndarray) -> PoolStep:
+        """As `LocalEnvPool.step`."""
         for worker in self._workers:
-            own = slice(worker.members.start, worker.members.stop)
-            worker.ask("step", actions[own], next_seeds[own])
-        return Outcome(*map(np.concatenate, zip(*(worker.answer() for worker in self._workers), strict=True)))
+            rows = slice(worker.indices.start, worker.indices.stop)
+            worker.send("step", actions[rows], next_seeds[rows])
+        return PoolStep(*map(np.concatenate, zip(*(worker.receive() for worker in self._workers), strict=True)))
 
     def close(self) -> None:
         for worker in self._workers:
-            worker.dismiss()
+            worker.close()
 
 
 class _Worker:
-    """This side of one worker process."""
+    """A worker process and the connection to it."""
 
-    def __init__(self, source: str, members: range) -> None:
-        self.source, self.members = source, members
+    def __init__(self, source: str, indices: range) -> None:
+        self.source, self.indices = source, indices
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", WORKER, str(theirs.fileno()), source]
-            command += [str(members.start), str(members.stop)]
+            command = [sys.executable, "-m", "flashbulb.envs.env_pool", str(theirs.fileno()), source]
+            command += [str(indices.start), str(indices.stop)]
             paths = [os.getcwd() if path == "" else path for path in sys.path]
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
-        self._line: Connection = Connection(ours.detach())
+        self._connection: Connection = Connection(ours.detach())
 
-    def ask(self, *message: Any) -> None:
+    def send(self, *request: Any) -> None:
         try:
-            self._line.send(message)
+            self._connection.send(request)
         except OSError:
-            raise self._obituary() from None
+            raise self._exit_error() from None
 
-    def answer(self) -> Any:
+    def receive(self) -> Any:
+        """The result of the last request; an error in the worker is raised here."""
         try:
-            kind, content = self._line.recv()
+            kind, content = self._connection.recv()
         except (EOFError, OSError):
-            raise self._obituary() from None
+            raise self._exit_error() from None
         if kind == "error":
             raise content
         return content
 
-    def _obituary(self) -> RunError:
+    def _exit_error(self) -> RunError:
         with contextlib.suppress(subprocess.TimeoutExpired):
-            self._process.wait(PATIENCE)
+            self._process.wait(EXIT_SECONDS)
         code = self._process.returncode
         how = f"exit code {code}" if code is None or code >= 0 else signal.Signals(-code).name
-        first, last = self.members.start, self.members.stop - 1
+        first, last = self.indices.start, self.indices.stop - 1
         return RunError(
-            f"worker process {self._process.pid}, which ran members {first} to {last} of {self.source}, died ({how}); "
-            "metrics and the last checkpoint stay."
+            f"worker process {self._process.pid}, which ran environments {first} to {last} of {self.source}, died "
+            f"({how}); metrics and the last checkpoint stay."
         )
 
-    def dismiss(self) -> None:
-        self._line.close()
+    def close(self) -> None:
+        self._connection.close()
         try:
-            self._process.wait(PATIENCE)
+            self._process.wait(EXIT_SECONDS)
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def serve(descriptor: int, source: str, first: int, end: int) -> None:
+    """The worker process: run requests until the connection closes."""
+    # Ctrl-C and SIGTERM reach the whole process group; the parent finishes its step and needs its workers for that.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    connection = Connection(descriptor)
+    try:
+        pool = LocalEnvPool(source, range(first, end))
+    except (UsageError, RunError) as error:
+        connection.send(("error", _without_cause(error)))
+        return
+    connection.send(("done", pool.info))
+    with contextlib.suppress(EOFError, ConnectionError):
+        while True:
+            method, *arguments = connection.recv()
+            connection.send(_call(pool, method, arguments))
+    pool.close()
+
+
+def _call(pool: LocalEnvPool, method: str, arguments: list[Any]) -> tuple[str, Any]:
+    try:
+        return "done", getattr(pool, method)(*arguments)
+    except (UsageError, RunError) as error:
+        return "error", _without_cause(error)
+
+
+def _without_cause(error: Exception) -> Exception:
+    """The cause may be of a class that only this process can import."""
+    return type(error)(*error.args)
+
+
+if __name__ == "__main__":
+    serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))

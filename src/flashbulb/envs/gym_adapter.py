@@ -1,72 +1,73 @@
-"""Anyone's Gymnasium environment behind the contract: `num_envs` copies in processes, threads or one after the other.
+"""Adapters in both directions: a Gymnasium environment as a batch of ours, and our tasks as Gymnasium environments.
 
-GymAdapter objects cannot be written to a checkpoint without trusting it with code. So a snapshot holds what led to the
-present instead: the seed of each member's episode and the actions since. `set_state` replays them and compares the
-observation at the end, so that an environment that is not a function of its seed is found out and not resumed wrongly.
+An environment object of the user cannot be written to a checkpoint without executing code when it is loaded. A snapshot
+of a `GymAdapter` therefore holds the seed of each episode and the actions since its start. `set_state` replays them and
+compares the observation at the end, so an environment that is not a function of its seed is refused.
 """
 
 from __future__ import annotations
 
 from typing import Any
 
+import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from flashbulb.envs.base import Info, State, StepResult, final_info
-from flashbulb.envs.env_pool import EnvPool, Vectorise, start_pool
-from flashbulb.envs.gym_single import Facts, Outcome
+from flashbulb.envs import registry
+from flashbulb.envs.base import Info, State, StepResult, checked_actions, env_rows, final_info
+from flashbulb.envs.env_pool import EnvPool, start_pool
+from flashbulb.envs.gym_single import PoolStep
 from flashbulb.errors import RunError, UsageError
 
-ENTRIES = ("seed", "episode", "length", "actions", "observation")
+STATE_FIELDS = ("seed", "episode", "length", "actions", "observation")
 
 
 def episode_seed(seed: int, episode: int) -> int:
-    """Each episode is reset with a seed of its own, so that it can be repeated without those before it."""
+    """The seed of one episode, so that it can be repeated without the episodes before it."""
     return int(np.random.SeedSequence([seed, episode]).generate_state(1)[0] >> 1)  # 31 bits: any library takes them
 
 
 class GymAdapter:
-    """A batch of copies of one environment; see `flashbulb.envs.base.CostVectorEnv`."""
+    """A batch of copies of one Gymnasium environment; see `flashbulb.envs.base.CostVectorEnv`."""
 
-    def __init__(self, source: str, num_envs: int, seed: int, workers: int, vectorise: Vectorise) -> None:
+    def __init__(self, source: str, num_envs: int, seed: int, workers: int, vectorise: registry.Vectorise) -> None:
         self.env_id, self.num_envs = source, num_envs
-        self._crew: EnvPool = start_pool(vectorise, source, num_envs, workers)
-        facts: Facts = self._crew.facts
-        self.single_observation_space, self.single_action_space = facts.observations, facts.actions
-        self.max_episode_steps = facts.max_episode_steps
+        self._pool: EnvPool = start_pool(vectorise, source, num_envs, workers)
+        self.single_observation_space, self.single_action_space, self.max_episode_steps = self._pool.info
         self._seed = np.arange(seed, seed + num_envs, dtype=np.int64)
-        self._episode = np.full(num_envs, -1, np.int64)  # before the first
+        self._episode = np.full(num_envs, -1, np.int64)  # -1 before the first reset
         self._next_seed = np.zeros(num_envs, np.int64)  # of the episode after the current one
-        self._history: list[list[np.ndarray]] = [[] for _ in range(num_envs)]
-        self._obs = np.zeros((num_envs, *_shape(facts.observations)), facts.observations.dtype)
+        self._history: list[list[np.ndarray]] = [[] for _ in range(num_envs)]  # actions of the current episode
+        space = self.single_observation_space
+        self._obs = np.zeros((num_envs, *_shape(space)), space.dtype)
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, Info]:
         if seed is not None:
             self._seed, self._episode[:] = np.arange(seed, seed + self.num_envs, dtype=np.int64), -1
-        everyone = np.arange(self.num_envs)
-        self._begin(everyone)
-        no_actions = [np.zeros((0, *self._action_shape)) for _ in everyone]
-        self._obs = self._crew.replay(everyone, self._seeds_of(everyone), no_actions)
+        rows = env_rows(None, self.num_envs)
+        self._start_episodes(rows)
+        no_actions = [np.zeros((0, *self._action_shape)) for _ in rows]
+        self._obs = self._pool.replay(rows, self._episode_seeds(rows), no_actions)
         return self._obs.copy(), {}
 
     def step(self, actions: np.ndarray) -> StepResult:
         if (self._episode < 0).any():
             raise UsageError("step: the batch has not begun; call reset or set_state first.")
-        actions = self._bounded(actions)
-        out: Outcome = self._crew.step(actions, self._next_seed)
+        actions = self._clipped(actions)
+        result: PoolStep = self._pool.step(actions, self._next_seed)
         for history, action in zip(self._history, actions, strict=True):
             history.append(action)
-        ended = out.terminated | out.truncated
-        self._begin(np.flatnonzero(ended))
-        self._obs = out.obs
-        info = final_info(out.final_obs, ended)
-        return out.obs.copy(), out.reward, out.cost, out.terminated, out.truncated, info
+        ended = result.terminated | result.truncated
+        self._start_episodes(np.flatnonzero(ended))
+        self._obs = result.obs
+        info = final_info(result.final_obs, ended)
+        return result.obs.copy(), result.reward, result.cost, result.terminated, result.truncated, info
 
     def observe(self) -> np.ndarray:
         return self._obs.copy()
 
-    def get_state(self, members: np.ndarray | None = None) -> State:
-        rows = self._rows(members)
+    def get_state(self, indices: np.ndarray | None = None) -> State:
+        rows = env_rows(indices, self.num_envs)
         length = np.array([len(self._history[i]) for i in rows], np.int64)
         actions = np.zeros((len(rows), int(length.max(initial=0)), *self._action_shape), self.single_action_space.dtype)
         for row, i in enumerate(rows):
@@ -80,66 +81,96 @@ class GymAdapter:
             "observation": self._obs[rows],
         }
 
-    def set_state(self, state: State, members: np.ndarray | None = None) -> None:
-        rows = self._rows(members)
-        self._check(state, len(rows))
+    def set_state(self, state: State, indices: np.ndarray | None = None) -> None:
+        rows = env_rows(indices, self.num_envs)
+        self._check_state(state, len(rows))
         self._seed[rows], self._episode[rows] = state["seed"], state["episode"]
-        begun = np.flatnonzero(np.asarray(state["episode"]) >= 0)  # of the rows of `state`
-        pasts = [np.asarray(state["actions"][k][: state["length"][k]]) for k in begun]
-        for k, past in zip(begun, pasts, strict=True):
-            self._history[rows[k]] = list(past)
-        self._next_seed[rows] = self._seeds_of(rows, ahead=1)
+        begun = np.flatnonzero(np.asarray(state["episode"]) >= 0)  # rows of `state` with an episode to replay
+        histories = [np.asarray(state["actions"][k][: state["length"][k]]) for k in begun]
+        for k, history in zip(begun, histories, strict=True):
+            self._history[rows[k]] = list(history)
+        self._next_seed[rows] = self._episode_seeds(rows, ahead=1)
         if len(begun):
-            obs = self._crew.replay(rows[begun], self._seeds_of(rows[begun]), pasts)
-            self._refuse_other_past(obs, np.asarray(state["observation"])[begun], rows[begun])
+            obs = self._pool.replay(rows[begun], self._episode_seeds(rows[begun]), histories)
+            self._check_replay(obs, np.asarray(state["observation"])[begun], rows[begun])
         self._obs[rows] = state["observation"]
 
     def close(self) -> None:
-        self._crew.close()
+        self._pool.close()
 
-    def _begin(self, members: np.ndarray) -> None:
-        self._episode[members] += 1
-        self._next_seed[members] = self._seeds_of(members, ahead=1)
-        for i in members:
+    def _start_episodes(self, rows: np.ndarray) -> None:
+        self._episode[rows] += 1
+        self._next_seed[rows] = self._episode_seeds(rows, ahead=1)
+        for i in rows:
             self._history[i] = []
 
-    def _seeds_of(self, members: np.ndarray, ahead: int = 0) -> np.ndarray:
-        pairs = zip(self._seed[members].tolist(), (self._episode[members] + ahead).tolist(), strict=True)
+    def _episode_seeds(self, rows: np.ndarray, ahead: int = 0) -> np.ndarray:
+        pairs = zip(self._seed[rows].tolist(), (self._episode[rows] + ahead).tolist(), strict=True)
         return np.array([episode_seed(seed, episode) for seed, episode in pairs], np.int64)
 
     @property
     def _action_shape(self) -> tuple[int, ...]:
         return _shape(self.single_action_space)
 
-    def _bounded(self, actions: Any) -> np.ndarray:
-        space, actions = self.single_action_space, np.asarray(actions)
-        wanted = (self.num_envs, *self._action_shape)
-        if actions.shape != wanted:
-            raise UsageError(f"actions: shape {actions.shape} is not allowed; it must be {wanted}.")
-        if np.isnan(actions).any():
-            raise UsageError("actions: NaN is not allowed; every entry must be a number.")
+    def _clipped(self, actions: Any) -> np.ndarray:
+        space = self.single_action_space
+        actions = checked_actions(space, actions, self.num_envs)
         if isinstance(space, spaces.Box):
             return np.clip(actions, space.low, space.high).astype(space.dtype)
         assert isinstance(space, spaces.Discrete)
         return np.clip(actions, space.start, space.start + space.n - 1).astype(space.dtype)
 
-    def _check(self, state: State, rows: int) -> None:
-        if sorted(state) != sorted(ENTRIES):
-            raise UsageError(f"state: entries {sorted(state)} are not allowed; they must be {sorted(ENTRIES)}.")
-        for name in ENTRIES:
+    def _check_state(self, state: State, rows: int) -> None:
+        if sorted(state) != sorted(STATE_FIELDS):
+            raise UsageError(f"state: entries {sorted(state)} are not allowed; they must be {sorted(STATE_FIELDS)}.")
+        for name in STATE_FIELDS:
             if len(state[name]) != rows:
                 raise UsageError(f"state: {len(state[name])} rows of {name!r} are not allowed; it must have {rows}.")
 
-    def _refuse_other_past(self, replayed: np.ndarray, recorded: np.ndarray, members: np.ndarray) -> None:
-        for member, ours, theirs in zip(members, replayed, recorded, strict=True):
+    def _check_replay(self, replayed: np.ndarray, recorded: np.ndarray, rows: np.ndarray) -> None:
+        for i, ours, theirs in zip(rows, replayed, recorded, strict=True):
             if not np.array_equal(ours, theirs, equal_nan=True):
                 raise RunError(
-                    f"{self.env_id} did not repeat itself: the same seed and actions led member {member} to another "
-                    f"observation, so the run cannot go on exactly (see `flashbulb check {self.env_id}`)."
+                    f"{self.env_id} did not repeat itself: the same seed and actions led environment {i} to another "
+                    f"observation, so the run cannot be resumed exactly (see `flashbulb check {self.env_id}`)."
                 )
 
-    def _rows(self, members: np.ndarray | None) -> np.ndarray:
-        return np.arange(self.num_envs)[slice(None) if members is None else members].reshape(-1)
+
+class GymEnv(gymnasium.Env[np.ndarray, np.ndarray]):
+    """One of our tasks as `gymnasium.make("flashbulb/<id>")` returns it: a batch of one, the cost in `info["cost"]`.
+
+    The batch resets itself within the step; here the observation of an episode's last step is its last one.
+    """
+
+    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own declaration)
+
+    def __init__(self, env_id: str, render_mode: str | None = None) -> None:
+        self.render_mode = render_mode
+        entropy = np.random.SeedSequence().generate_state(1)[0]
+        self.vector_env = registry.make(env_id, num_envs=1, seed=int(entropy), threads=1)
+        self.observation_space = self.vector_env.single_observation_space
+        self.action_space = self.vector_env.single_action_space
+        self._at_start = False
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[np.ndarray, dict[str, Any]]:
+        super().reset(seed=seed)
+        # After an episode's end the batch is already at the start of the next one. Another reset would draw from its
+        # generator a second time and leave the random stream of the original task.
+        if seed is not None or not self._at_start:
+            self.vector_env.reset(seed)
+        self._at_start = True
+        return self.vector_env.observe()[0], {}
+
+    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
+        obs, reward, cost, terminated, truncated, info = self.vector_env.step(np.asarray(action)[None])
+        self._at_start = bool(terminated[0] or truncated[0])
+        last = info["final_obs"] if self._at_start else obs
+        return last[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), {"cost": float(cost[0])}
+
+    def close(self) -> None:
+        self.vector_env.close()
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:

@@ -1,7 +1,7 @@
-"""One foreign environment: found by its name, stepped, and its answers brought into one form.
+"""A single user environment: find it by name, build it, step it, and read its results.
 
-Two kinds of answer are understood: Gymnasium's five values with the cost in `info["cost"]`, and Safety-Gymnasium's
-six with the cost third.
+Two forms of `step` result are understood: Gymnasium's five values with the cost in `info["cost"]`, and
+Safety-Gymnasium's six values with the cost third.
 """
 
 from __future__ import annotations
@@ -19,18 +19,20 @@ from gymnasium import spaces
 
 from flashbulb.errors import RunError, UsageError
 
-ASSUMED_LENGTH = 1000  # of an episode whose limit is unknown; only to extrapolate its cost before one has ended
+DEFAULT_EPISODE_STEPS = 1000  # if the time limit is unknown; only used to extrapolate costs before an episode ended
 
 
-class Facts(NamedTuple):
-    """What a batch must know of its members."""
+class EnvInfo(NamedTuple):
+    """The properties that all copies of an environment share."""
 
     observations: spaces.Space
     actions: spaces.Space
     max_episode_steps: int
 
 
-class Step(NamedTuple):
+class EnvStep(NamedTuple):
+    """The result of one step of one environment."""
+
     obs: Any
     reward: float
     cost: float
@@ -38,8 +40,8 @@ class Step(NamedTuple):
     truncated: bool
 
 
-class Outcome(NamedTuple):
-    """The steps of some members, a row for each; autoreset has happened, as the contract says."""
+class PoolStep(NamedTuple):
+    """The results of one step of several environments, one row each, after the autoreset."""
 
     obs: np.ndarray
     final_obs: np.ndarray
@@ -50,6 +52,7 @@ class Outcome(NamedTuple):
 
 
 def known_to_gymnasium(name: str) -> bool:
+    """Whether Gymnasium has a task of that id, or can import it."""
     try:
         gymnasium.spec(name)
     except (gymnasium.error.Error, ImportError, ValueError):
@@ -57,8 +60,8 @@ def known_to_gymnasium(name: str) -> bool:
     return True
 
 
-def find(source: str) -> Callable[[], Any]:
-    """A function that makes the environment: `module:function`, `module:id` or an id that Gymnasium knows."""
+def find_factory(source: str) -> Callable[[], Any]:
+    """The function that makes the environment named by `module:function`, `module:id` or a Gymnasium id."""
     module_name, colon, name = source.rpartition(":")
     if colon:
         if os.getcwd() not in sys.path:  # an installed script has its own directory there instead
@@ -66,7 +69,7 @@ def find(source: str) -> Callable[[], Any]:
         try:
             module = importlib.import_module(module_name)
         except (Exception, SystemExit) as error:
-            raise UsageError(f"env: {source!r} cannot be imported ({said_by(error)}).") from error
+            raise UsageError(f"env: {source!r} cannot be imported ({describe_error(error)}).") from error
         factory = getattr(module, name, None)
         if callable(factory):
             return factory
@@ -78,13 +81,13 @@ def find(source: str) -> Callable[[], Any]:
     return lambda: gymnasium.make(name, disable_env_checker=True)  # its checker insists on five values
 
 
-def build(source: str) -> Any:
-    """One environment, or one sentence on why there is none."""
-    factory = find(source)
+def build_env(source: str) -> Any:
+    """Make one environment; a failure is reported as one sentence."""
+    factory = find_factory(source)
     try:
         env = factory()
     except Exception as error:
-        raise UsageError(f"env: {source} could not be made ({said_by(error)}).") from error
+        raise UsageError(f"env: {source} could not be made ({describe_error(error)}).") from error
     for part in ("reset", "step", "observation_space", "action_space"):
         if not hasattr(env, part):
             raise UsageError(f"env: what {source} makes is no Gymnasium environment; it has no {part}.")
@@ -92,7 +95,7 @@ def build(source: str) -> Any:
 
 
 def time_limit(env: Any) -> int | None:
-    """The longest episode, where the environment or one of its wrappers tells."""
+    """The time limit in steps, if the environment or one of its wrappers states one."""
     steps = getattr(getattr(env, "spec", None), "max_episode_steps", None)
     while steps is None and env is not None:
         own = vars(env) if hasattr(env, "__dict__") else {}
@@ -103,22 +106,22 @@ def time_limit(env: Any) -> int | None:
     return int(steps) if isinstance(steps, int | np.integer) else None
 
 
-def facts_of(env: Any) -> Facts:
-    return Facts(env.observation_space, env.action_space, time_limit(env) or ASSUMED_LENGTH)
+def env_info(env: Any) -> EnvInfo:
+    return EnvInfo(env.observation_space, env.action_space, time_limit(env) or DEFAULT_EPISODE_STEPS)
 
 
-def read_step(answer: Any) -> Step:
-    """Bring five or six values into one form."""
-    if not isinstance(answer, tuple) or len(answer) not in (5, 6):
-        said = f"{len(answer)} values" if isinstance(answer, tuple) else f"a {type(answer).__name__}"
+def read_step(result: Any) -> EnvStep:
+    """Convert the five or six values that `step` returned."""
+    if not isinstance(result, tuple) or len(result) not in (5, 6):
+        form = f"{len(result)} values" if isinstance(result, tuple) else f"a {type(result).__name__}"
         raise UsageError(
-            f"env: step returns {said}; it must return (obs, reward, terminated, truncated, info) with the cost in "
+            f"env: step returns {form}; it must return (obs, reward, terminated, truncated, info) with the cost in "
             'info["cost"], or (obs, reward, cost, terminated, truncated, info).'
         )
-    if len(answer) == 6:
-        obs, reward, cost, terminated, truncated, _ = answer
+    if len(result) == 6:
+        obs, reward, cost, terminated, truncated, _ = result
     else:
-        obs, reward, terminated, truncated, info = answer
+        obs, reward, terminated, truncated, info = result
         if "cost" not in info:
             raise UsageError('env: a step reports no cost; put it into info["cost"] of every step, 0 where it is safe.')
         cost = info["cost"]
@@ -127,50 +130,51 @@ def read_step(answer: Any) -> Step:
             f"env: a cost has {np.size(cost)} entries; it must be one number, for one constraint (add several up, or "
             "report the one that matters)."
         )
-    return Step(
+    return EnvStep(
         obs, float(np.asarray(reward).item()), float(np.asarray(cost).item()), bool(terminated), bool(truncated)
     )
 
 
-class Member:
-    """One copy of the environment, as member `index` of a batch."""
+class SingleEnv:
+    """One copy of the environment, with its index in the batch."""
 
     def __init__(self, source: str, index: int) -> None:
-        self.source, self.index, self.env = source, index, build(source)
+        self.source, self.index, self.env = source, index, build_env(source)
 
     def replay(self, seed: int, actions: np.ndarray) -> np.ndarray:
-        """Begin the episode of that seed and repeat what was done in it; returns where that leads."""
+        """Start the episode of that seed, repeat the actions, and return the observation at the end."""
         try:
             obs, _ = self.env.reset(seed=seed)
             for action in actions:
                 obs = read_step(self.env.step(action)).obs
         except Exception as error:
-            raise self._told(error) from error
+            raise self._as_run_error(error) from error
         return np.asarray(obs)
 
-    def step(self, action: Any, next_seed: int) -> tuple[np.ndarray, np.ndarray, Step]:
-        """Its observation now, the one before any reset, and what the step brought."""
+    def step(self, action: Any, next_seed: int) -> tuple[np.ndarray, np.ndarray, EnvStep]:
+        """Step, and reset with `next_seed` if the episode ended. Returns the current observation, the observation
+        before any reset, and the result of the step."""
         try:
             step = read_step(self.env.step(action))
             final = np.array(step.obs)
             ended = step.terminated or step.truncated
             obs = np.array(self.env.reset(seed=next_seed)[0]) if ended else final
         except Exception as error:
-            raise self._told(error) from error
+            raise self._as_run_error(error) from error
         return obs, final, step
 
-    def _told(self, error: Exception) -> Exception:
+    def _as_run_error(self, error: Exception) -> Exception:
         if isinstance(error, UsageError):
             return error
-        return RunError(f"member {self.index} of {self.source} raised {said_by(error)}.")
+        return RunError(f"environment {self.index} of {self.source} raised {describe_error(error)}.")
 
     def close(self) -> None:
         if hasattr(self.env, "close"):
             self.env.close()
 
 
-def said_by(error: BaseException) -> str:
-    """Kind, message and place of an error in one line, for those who never see the traceback."""
+def describe_error(error: BaseException) -> str:
+    """Class, message, file and line of an error in one line, for messages without a traceback."""
     frames = traceback.extract_tb(error.__traceback__)
     place = f", {os.path.basename(frames[-1].filename)} line {frames[-1].lineno}" if frames else ""
     message = " ".join(str(error).split())

@@ -1,10 +1,9 @@
-"""`HazardField-v0`: a point with momentum steers to goals among round hazards. Small, and fast enough for
-first experiments: a million steps take seconds.
+"""`HazardField-v0`: a point with momentum steers to goals among round hazards.
 
-It is Safety-Gymnasium's Goal1 without the physics engine, so that what is learnt about a learner here is
-likely to hold there: the same arena, placement, radii, reward, cost and lidar. The point accelerates along
-its heading and glides against drag, so a turn does not turn its velocity: to keep out of hazards an agent
-must look ahead. The plane has no walls; an episode ends after 1,000 steps and in no other way.
+A small task for first experiments: a million steps take seconds. It is Safety-Gymnasium's Goal1 without the physics
+engine (the same arena, placement, radii, reward, cost and lidar), so results carry over. The point accelerates along
+its heading against linear drag, and a turn does not turn its velocity: to avoid hazards an agent must plan ahead. The
+plane has no walls; an episode ends after 1,000 steps and never earlier.
 """
 
 from __future__ import annotations
@@ -16,8 +15,10 @@ import numpy as np
 from gymnasium import spaces
 from numba import njit
 
-from flashbulb.envs import xoshiro
-from flashbulb.envs.base import Info, State, StepResult, final_info
+from flashbulb.envs.base import Info, State, StepResult, checked_actions, env_rows, final_info
+from flashbulb.envs.lidar import BINS, add_target
+from flashbulb.envs.registry import PhysicsBackend
+from flashbulb.envs.rng import XOSHIRO_WORDS, xoshiro_seeded, xoshiro_uniform
 from flashbulb.errors import UsageError
 
 ARENA = 1.5  # objects are placed in [-ARENA, ARENA]^2
@@ -26,7 +27,7 @@ HAZARD_RADIUS = 0.2
 GOAL_RADIUS = 0.3
 EPISODE_STEPS = 1000
 
-# Two objects are placed no nearer than the sum of their keepouts, and no nearer to the edge than their own.
+# Minimum distance of two objects: the sum of their keepouts. Minimum distance from the edge: the own keepout.
 AGENT_KEEPOUT, GOAL_KEEPOUT, HAZARD_KEEPOUT = 0.4, 0.305, 0.18
 PLACEMENT_TRIES = 1000
 
@@ -37,13 +38,12 @@ DRAG = 4.0
 TURN_RATE = 6.0
 TURN_LAG = 0.1
 
-BINS = 16
 LIDAR_RANGE = 3.0
 MOTION = 3  # forward velocity, leftward velocity, yaw rate
 OBS_DIM = MOTION + 2 * BINS
 
-# All that decides a member's future. One record per member lets a kernel take the batch as one argument.
-MEMBER = np.dtype(
+# The state of one environment. As records, a batch is a single argument of a kernel.
+ENV_STATE = np.dtype(
     [
         ("position", np.float64, 2),
         ("heading", np.float64),
@@ -53,11 +53,11 @@ MEMBER = np.dtype(
         ("last_distance", np.float64),
         ("hazards", np.float64, (HAZARDS, 2)),
         ("elapsed", np.int64),
-        ("rng", np.uint64, xoshiro.STATE_WORDS),
+        ("rng", np.uint64, XOSHIRO_WORDS),
     ]
 )
-Member = Any  # one such record, whose fields only Numba knows
-MEMBER_FIELDS = tuple(MEMBER.fields or ())
+EnvState = Any  # one such record, whose fields only Numba knows
+STATE_FIELDS = tuple(ENV_STATE.fields or ())
 LAYOUT = ("position", "heading", "goal", "hazards")
 
 
@@ -67,33 +67,33 @@ def _distance(a: np.ndarray, b: np.ndarray) -> float:
 
 
 @njit(cache=True)
-def _clearance(m: Member, p: np.ndarray, keepout: float, hazards: int) -> float:
-    """What `p` has to spare of its distance from agent and first `hazards` hazards; negative: too near."""
-    clearance = _distance(p, m.position) - AGENT_KEEPOUT - keepout
+def _clearance(env: EnvState, p: np.ndarray, keepout: float, hazards: int) -> float:
+    """Distance of `p` from the agent and the first `hazards` hazards beyond what is required; negative: too near."""
+    clearance = _distance(p, env.position) - AGENT_KEEPOUT - keepout
     for j in range(hazards):
-        clearance = min(clearance, _distance(p, m.hazards[j]) - HAZARD_KEEPOUT - keepout)
+        clearance = min(clearance, _distance(p, env.hazards[j]) - HAZARD_KEEPOUT - keepout)
     return clearance
 
 
 @njit(cache=True)
-def _draw(m: Member, p: np.ndarray, keepout: float) -> None:
+def _draw(env: EnvState, p: np.ndarray, keepout: float) -> None:
     extent = ARENA - keepout
-    p[0] = xoshiro.uniform(m.rng, -extent, extent)
-    p[1] = xoshiro.uniform(m.rng, -extent, extent)
+    p[0] = xoshiro_uniform(env.rng, -extent, extent)
+    p[1] = xoshiro_uniform(env.rng, -extent, extent)
 
 
 @njit(cache=True)
-def _place(m: Member, p: np.ndarray, keepout: float, hazards: int) -> None:
-    """Put `p` clear of the agent and the first `hazards` hazards: the first of a bounded number of candidates
-    that is clear, or else the clearest.
+def _place(env: EnvState, p: np.ndarray, keepout: float, hazards: int) -> None:
+    """Draw a place for `p`: the first of PLACEMENT_TRIES candidates that is clear of the agent and the first `hazards`
+    hazards, or else the one with the largest clearance.
 
-    By area at least two in five places are clear for a hazard; about a quarter are for a goal. Hazards and
-    the agent's keepout never cover a goal's square, so even the clearest goal of the rest is in no hazard.
+    By area at least 40 % of the places are clear for a hazard and about 25 % for a goal. Hazards and the agent's
+    keepout never cover the square of a goal, so even the fallback is in no hazard.
     """
     candidate, best = np.empty(2), -np.inf
     for _ in range(PLACEMENT_TRIES):
-        _draw(m, candidate, keepout)
-        clearance = _clearance(m, candidate, keepout, hazards)
+        _draw(env, candidate, keepout)
+        clearance = _clearance(env, candidate, keepout, hazards)
         if clearance > best:
             best = clearance
             p[0], p[1] = candidate[0], candidate[1]
@@ -102,21 +102,21 @@ def _place(m: Member, p: np.ndarray, keepout: float, hazards: int) -> None:
 
 
 @njit(cache=True)
-def _place_goal(m: Member) -> None:
-    _place(m, m.goal, GOAL_KEEPOUT, HAZARDS)
-    m.last_distance = _distance(m.position, m.goal)
+def _place_goal(env: EnvState) -> None:
+    _place(env, env.goal, GOAL_KEEPOUT, HAZARDS)
+    env.last_distance = _distance(env.position, env.goal)
 
 
 @njit(cache=True)
-def _begin(m: Member) -> None:
-    """A new episode: agent at rest, hazards, goal."""
-    _draw(m, m.position, AGENT_KEEPOUT)
-    m.heading = xoshiro.uniform(m.rng, 0.0, 2.0 * math.pi)
-    m.velocity[0] = m.velocity[1] = m.yaw_rate = 0.0
+def _begin(env: EnvState) -> None:
+    """Start an episode: place the agent at rest, the hazards and the goal."""
+    _draw(env, env.position, AGENT_KEEPOUT)
+    env.heading = xoshiro_uniform(env.rng, 0.0, 2.0 * math.pi)
+    env.velocity[0] = env.velocity[1] = env.yaw_rate = 0.0
     for j in range(HAZARDS):
-        _place(m, m.hazards[j], HAZARD_KEEPOUT, j)
-    _place_goal(m)
-    m.elapsed = 0
+        _place(env, env.hazards[j], HAZARD_KEEPOUT, j)
+    _place_goal(env)
+    env.elapsed = 0
 
 
 @njit(cache=True)
@@ -126,33 +126,17 @@ def _begin_all(batch: np.ndarray) -> None:
 
 
 @njit(cache=True)
-def _sense(bins: np.ndarray, forward: float, left: float) -> None:
-    """Add one target, in the agent's frame, to a pseudo lidar: closeness in the target's bin, and in its two
-    neighbours the share by which the target leans towards them."""
-    closeness = max(0.0, LIDAR_RANGE - math.sqrt(forward * forward + left * left)) / LIDAR_RANGE
-    angle = math.atan2(left, forward) * (BINS / (2.0 * math.pi))
-    if angle < 0.0:
-        angle += BINS
-    b = min(int(angle), BINS - 1)  # a tiny negative angle rounds to a whole turn
-    lean = angle - b
-    after, before = (b + 1) % BINS, (b - 1) % BINS
-    bins[b] = max(bins[b], closeness)
-    bins[after] = max(bins[after], lean * closeness)
-    bins[before] = max(bins[before], (1.0 - lean) * closeness)
-
-
-@njit(cache=True)
-def _observe(m: Member, obs: np.ndarray) -> None:
-    cos, sin = math.cos(m.heading), math.sin(m.heading)
-    obs[0] = cos * m.velocity[0] + sin * m.velocity[1]
-    obs[1] = cos * m.velocity[1] - sin * m.velocity[0]
-    obs[2] = m.yaw_rate
+def _observe(env: EnvState, obs: np.ndarray) -> None:
+    cos, sin = math.cos(env.heading), math.sin(env.heading)
+    obs[0] = cos * env.velocity[0] + sin * env.velocity[1]
+    obs[1] = cos * env.velocity[1] - sin * env.velocity[0]
+    obs[2] = env.yaw_rate
     obs[MOTION:] = 0.0
-    x, y = m.goal[0] - m.position[0], m.goal[1] - m.position[1]
-    _sense(obs[MOTION : MOTION + BINS], cos * x + sin * y, cos * y - sin * x)
+    x, y = env.goal[0] - env.position[0], env.goal[1] - env.position[1]
+    add_target(obs[MOTION : MOTION + BINS], cos * x + sin * y, cos * y - sin * x, LIDAR_RANGE, BINS)
     for j in range(HAZARDS):
-        x, y = m.hazards[j, 0] - m.position[0], m.hazards[j, 1] - m.position[1]
-        _sense(obs[MOTION + BINS :], cos * x + sin * y, cos * y - sin * x)
+        x, y = env.hazards[j, 0] - env.position[0], env.hazards[j, 1] - env.position[1]
+        add_target(obs[MOTION + BINS :], cos * x + sin * y, cos * y - sin * x, LIDAR_RANGE, BINS)
 
 
 @njit(cache=True)
@@ -162,14 +146,14 @@ def _observe_all(batch: np.ndarray, obs: np.ndarray) -> None:
 
 
 @njit(cache=True)
-def _move(m: Member, thrust: float, turn: float) -> None:
+def _move(env: EnvState, thrust: float, turn: float) -> None:
     """Semi-implicit Euler: yaw rate and velocity first, then the pose from the new ones."""
-    m.yaw_rate += DT / TURN_LAG * (TURN_RATE * turn - m.yaw_rate)
-    m.heading += DT * m.yaw_rate
-    m.velocity[0] += DT * (THRUST * thrust * math.cos(m.heading) - DRAG * m.velocity[0])
-    m.velocity[1] += DT * (THRUST * thrust * math.sin(m.heading) - DRAG * m.velocity[1])
-    m.position[0] += DT * m.velocity[0]
-    m.position[1] += DT * m.velocity[1]
+    env.yaw_rate += DT / TURN_LAG * (TURN_RATE * turn - env.yaw_rate)
+    env.heading += DT * env.yaw_rate
+    env.velocity[0] += DT * (THRUST * thrust * math.cos(env.heading) - DRAG * env.velocity[0])
+    env.velocity[1] += DT * (THRUST * thrust * math.sin(env.heading) - DRAG * env.velocity[1])
+    env.position[0] += DT * env.velocity[0]
+    env.position[1] += DT * env.velocity[1]
 
 
 @njit(cache=True)
@@ -182,25 +166,25 @@ def _step_all(
     flags: np.ndarray,
 ) -> None:
     for i in range(batch.size):
-        m = batch[i]
-        _move(m, min(max(actions[i, 0], -1.0), 1.0), min(max(actions[i, 1], -1.0), 1.0))
-        distance = _distance(m.position, m.goal)
+        env = batch[i]
+        _move(env, min(max(actions[i, 0], -1.0), 1.0), min(max(actions[i, 1], -1.0), 1.0))
+        distance = _distance(env.position, env.goal)
         met = distance <= GOAL_RADIUS
-        reward_cost[0, i] = m.last_distance - distance + met
-        m.last_distance = distance
+        reward_cost[0, i] = env.last_distance - distance + met
+        env.last_distance = distance
         reward_cost[1, i] = 0.0
         for j in range(HAZARDS):
-            if _distance(m.position, m.hazards[j]) <= HAZARD_RADIUS:
+            if _distance(env.position, env.hazards[j]) <= HAZARD_RADIUS:
                 reward_cost[1, i] = 1.0
         if met:
-            _place_goal(m)
-        m.elapsed += 1
-        truncated = m.elapsed >= EPISODE_STEPS
+            _place_goal(env)
+        env.elapsed += 1
+        truncated = env.elapsed >= EPISODE_STEPS
         flags[0, i], flags[1, i], flags[2, i] = False, truncated, met
-        _observe(m, final_obs[i])
+        _observe(env, final_obs[i])
         if truncated:
-            _begin(m)
-            _observe(m, obs[i])
+            _begin(env)
+            _observe(env, obs[i])
         else:
             obs[i] = final_obs[i]
 
@@ -208,12 +192,12 @@ def _step_all(
 class HazardField:
     """A batch of hazard fields; see `flashbulb.envs.base.CostVectorEnv`.
 
-    Every array returned is new: no later call changes it. `info["goal_met"]` tells who reached a goal.
+    Every returned array is new: no later call changes it. `info["goal_met"]` is true where a goal was reached.
     """
 
     env_id = "HazardField-v0"
     max_episode_steps = EPISODE_STEPS
-    rings = ((MOTION, MOTION + BINS), (MOTION + BINS, OBS_DIM))
+    lidar_groups = ((MOTION, MOTION + BINS), (MOTION + BINS, OBS_DIM))
 
     def __init__(self, num_envs: int, seed: int) -> None:
         self.num_envs = num_envs
@@ -221,23 +205,19 @@ class HazardField:
         high = np.r_[np.full(MOTION, np.inf), np.ones(2 * BINS)].astype(np.float32)
         self.single_observation_space = spaces.Box(low, high, dtype=np.float32)
         self.single_action_space = spaces.Box(-1.0, 1.0, (2,), np.float32)
-        self._batch = np.zeros(num_envs, MEMBER)
-        self.reset(seed)  # so that a batch can be observed, stepped and snapshot from the start
-        self._batch["rng"] = xoshiro.seeded(seed, num_envs)  # and its first reset() is that of `seed`
+        self._batch = np.zeros(num_envs, ENV_STATE)
+        self.reset(seed)  # so that the batch can be observed, stepped and saved from the start
+        self._batch["rng"] = xoshiro_seeded(seed, num_envs)  # so that the first reset() is still that of `seed`
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, Info]:
         if seed is not None:
-            self._batch["rng"] = xoshiro.seeded(seed, self.num_envs)
+            self._batch["rng"] = xoshiro_seeded(seed, self.num_envs)
         _begin_all(self._batch)
         return self.observe(), {}
 
     def step(self, actions: np.ndarray) -> StepResult:
         n = self.num_envs
-        actions = np.ascontiguousarray(actions, np.float64)
-        if actions.shape != (n, 2):
-            raise UsageError(f"actions: shape {actions.shape} is not allowed; it must be {(n, 2)}.")
-        if np.isnan(actions).any():
-            raise UsageError("actions: NaN is not allowed; they must be numbers.")
+        actions = checked_actions(self.single_action_space, actions, n)
         obs, final_obs = np.empty((n, OBS_DIM), np.float32), np.empty((n, OBS_DIM), np.float32)
         reward_cost, flags = np.empty((2, n)), np.empty((3, n), np.bool_)
         _step_all(self._batch, actions, obs, final_obs, reward_cost, flags)
@@ -250,44 +230,41 @@ class HazardField:
         _observe_all(self._batch, obs)
         return obs
 
-    def get_state(self, members: np.ndarray | None = None) -> State:
-        rows = self._rows(members)
-        return {name: self._batch[name][rows] for name in MEMBER_FIELDS}
+    def get_state(self, indices: np.ndarray | None = None) -> State:
+        rows = env_rows(indices, self.num_envs)
+        return {name: self._batch[name][rows] for name in STATE_FIELDS}
 
-    def set_state(self, state: State, members: np.ndarray | None = None) -> None:
-        rows = self._rows(members)
-        self._check("state", state, MEMBER_FIELDS, rows.size)
-        for name in MEMBER_FIELDS:
+    def set_state(self, state: State, indices: np.ndarray | None = None) -> None:
+        rows = env_rows(indices, self.num_envs)
+        self._check("state", state, STATE_FIELDS, rows.size)
+        for name in STATE_FIELDS:
             self._batch[name][rows] = state[name]
 
-    def layout(self, members: np.ndarray | None = None) -> dict[str, np.ndarray]:
-        """Where things are, seen from above: `position` and `heading` of the agent, `goal`, `hazards`."""
-        state = self.get_state(members)
+    def layout(self, indices: np.ndarray | None = None) -> dict[str, np.ndarray]:
+        """Places seen from above: `position` and `heading` of the agent, `goal`, `hazards`."""
+        state = self.get_state(indices)
         return {name: state[name] for name in LAYOUT}
 
-    def set_layout(self, layout: dict[str, np.ndarray], members: np.ndarray | None = None) -> None:
-        """Rearrange the members, with the agent at rest; their timers and generators go on."""
-        rows = self._rows(members)
+    def set_layout(self, layout: dict[str, np.ndarray], indices: np.ndarray | None = None) -> None:
+        """Set these places, with the agent at rest; timers and generators stay as they are."""
+        rows = env_rows(indices, self.num_envs)
         self._check("layout", layout, LAYOUT, rows.size)
         for name in LAYOUT:
             self._batch[name][rows] = layout[name]
         self._batch["velocity"][rows] = 0.0
         self._batch["yaw_rate"][rows] = 0.0
-        way = (self._batch["goal"] - self._batch["position"])[rows]
-        self._batch["last_distance"][rows] = np.linalg.norm(way, axis=-1)
+        offset = (self._batch["goal"] - self._batch["position"])[rows]
+        self._batch["last_distance"][rows] = np.linalg.norm(offset, axis=-1)
 
     def close(self) -> None:
         """Nothing to release."""
 
-    def _rows(self, members: np.ndarray | None) -> np.ndarray:
-        return np.arange(self.num_envs)[slice(None) if members is None else members].reshape(-1)
-
     def _check(self, field: str, given: dict[str, np.ndarray], names: tuple[str, ...], rows: int) -> None:
-        """Refuse before anything is written, so that a refusal leaves the batch as it was."""
+        """Check names, shapes and types before anything is written, so that an error leaves the batch unchanged."""
         if sorted(given) != sorted(names):
             raise UsageError(f"{field}: entries {sorted(given)} are not allowed; they must be {sorted(names)}.")
         for name in names:
-            base, shape = MEMBER[name].base, (rows, *MEMBER[name].shape)
+            base, shape = ENV_STATE[name].base, (rows, *ENV_STATE[name].shape)
             value = np.asarray(given[name])
             if value.dtype != base or value.shape != shape:
                 raise UsageError(
@@ -296,6 +273,8 @@ class HazardField:
                 )
 
 
-def make(env_id: str, num_envs: int, seed: int, threads: int | None) -> HazardField:
-    """The registry's factory. One thread is fastest at these sizes, so `threads` changes nothing."""
+def make(
+    env_id: str, num_envs: int, seed: int, threads: int | None, physics: PhysicsBackend | None = None
+) -> HazardField:
+    """Called by the registry. `threads` and `physics` have no effect: one thread is fastest, and there is no MuJoCo."""
     return HazardField(num_envs, seed)

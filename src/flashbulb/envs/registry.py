@@ -1,59 +1,62 @@
-"""Which tasks there are: id -> factory, filled from data by the task modules, imported only when asked."""
+"""The task ids, and `make`, which builds a batch of environments from an id."""
 
 from __future__ import annotations
 
 import difflib
 import importlib
-import os
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from typing import Literal
 
+import gymnasium
+
+from flashbulb.cores import thread_count
 from flashbulb.envs.base import CostVectorEnv
 from flashbulb.errors import UsageError
 
-# Task modules register themselves here on import; ids are listed so that none need be imported to know them.
-_VELOCITY = "flashbulb.envs.velocity"
-_NAVIGATION = "flashbulb.envs.navigation"
-_HAZARD_FIELD = "flashbulb.envs.hazard_field"
-
-_MODULE_OF: dict[str, str] = {"HazardField-v0": _HAZARD_FIELD} | {
-    f"Safety{robot}Velocity-v1": _VELOCITY
+# The module of each id: it has `make(env_id, num_envs, seed, threads, physics)` and is imported when it is needed.
+_MODULE_OF: dict[str, str] = {"HazardField-v0": "flashbulb.envs.hazard_field"}
+_MODULE_OF |= {
+    f"Safety{robot}Velocity-v1": "flashbulb.envs.velocity"
     for robot in ("Ant", "HalfCheetah", "Hopper", "Humanoid", "Walker2d", "Swimmer")
 }
 _MODULE_OF |= {
-    f"Safety{robot}{task}{level}-v0": _NAVIGATION
+    f"Safety{robot}{task}{level}-v0": "flashbulb.envs.navigation"
     for robot in ("Point", "Car")
     for task in ("Goal", "Circle", "Button")
     for level in (0, 1, 2)
 }
 
-Factory = Callable[[str, int, int, int | None], CostVectorEnv]
-NAMESPACE = "flashbulb"  # under which Gymnasium knows our tasks
+NAMESPACE = "flashbulb"  # of our tasks in Gymnasium's registry
 Vectorise = Literal["processes", "threads", "serial"]
+PhysicsBackend = Literal["compiled", "rollout"]
 
 
 def env_ids() -> list[str]:
-    """All known task ids."""
+    """All ids of our own tasks."""
     return list(_MODULE_OF)
 
 
-def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
-    """The known names that look most like `name`, for an error message; all of them when none does."""
-    known = list(known)
-    close = difflib.get_close_matches(name, known, n=count, cutoff=0.4)
-    lowered = {k.lower(): k for k in known}
-    if not close:
-        close = [lowered[m] for m in difflib.get_close_matches(name.lower(), lowered, n=count, cutoff=0.3)]
-    return ", ".join(close or known)
+def register_gymnasium() -> None:
+    """Register every task with Gymnasium as `flashbulb/<id>`. No task is imported before it is made."""
+    for env_id in _MODULE_OF:
+        name = f"{NAMESPACE}/{env_id}"
+        if name not in gymnasium.registry:
+            gymnasium.register(name, entry_point="flashbulb.envs.gym_adapter:GymEnv", kwargs={"env_id": env_id})
 
 
 def make(
-    env_id: str, num_envs: int = 20, seed: int = 0, threads: int | None = None, vectorise: Vectorise = "processes"
+    env_id: str,
+    num_envs: int = 20,
+    seed: int = 0,
+    threads: int | None = None,
+    vectorise: Vectorise = "processes",
+    physics: PhysicsBackend | None = None,
 ) -> CostVectorEnv:
-    """A batch of `num_envs` members of a task, stepped by `threads` threads (default: all cores).
+    """A batch of `num_envs` environments of a task, stepped by `threads` threads (default: one per usable core).
 
-    Beside our ids, `module:function` and any id that Gymnasium knows will do: such environments run in as many
-    processes or threads, or one after the other, as `vectorise` says.
+    Besides our ids, `module:function` and any Gymnasium id are allowed. Such user environments run in processes, in
+    threads or one after the other, as `vectorise` says. `physics` selects how MuJoCo is called: from compiled code, or
+    through `mujoco.rollout` and `mj_step` (slower; default: the environment variable FLASHBULB_PHYSICS, or compiled).
     """
     env_id = resolve(env_id)
     for field, value in (("num_envs", num_envs), ("threads", 1 if threads is None else threads)):
@@ -62,14 +65,14 @@ def make(
     if env_id not in _MODULE_OF:
         from flashbulb.envs.gym_adapter import GymAdapter
 
-        return GymAdapter(env_id, int(num_envs), int(seed), threads or os.cpu_count() or 1, vectorise)
+        return GymAdapter(env_id, int(num_envs), int(seed), thread_count(threads), vectorise)
     module = importlib.import_module(_MODULE_OF[env_id])
-    env: CostVectorEnv = module.make(env_id, int(num_envs), int(seed), threads)
+    env: CostVectorEnv = module.make(env_id, int(num_envs), int(seed), threads, physics)
     return env
 
 
 def resolve(env_id: str) -> str:
-    """One of our ids, `module:function` or an id of Gymnasium's; anything else is refused."""
+    """The id without our namespace; refused unless it is one of our ids, `module:function` or a Gymnasium id."""
     from flashbulb.envs.gym_single import known_to_gymnasium
 
     env_id = env_id.removeprefix(f"{NAMESPACE}/")
@@ -82,6 +85,16 @@ def resolve(env_id: str) -> str:
 
 
 def single(env_id: str) -> str:
-    """The name of one environment instead of a batch, as `foreign_member.build` takes it: Gymnasium knows ours, too."""
+    """The name under which `gym_single.build_env` makes a single environment of this task."""
     env_id = resolve(env_id)
     return f"{NAMESPACE}/{env_id}" if env_id in _MODULE_OF else env_id
+
+
+def nearest(name: str, known: Iterable[str], count: int = 3) -> str:
+    """The known names most similar to `name`, for an error message; all of them if none is similar."""
+    known = list(known)
+    close = difflib.get_close_matches(name, known, n=count, cutoff=0.4)
+    lowered = {k.lower(): k for k in known}
+    if not close:
+        close = [lowered[m] for m in difflib.get_close_matches(name.lower(), lowered, n=count, cutoff=0.3)]
+    return ", ".join(close or known)

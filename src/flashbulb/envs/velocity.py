@@ -1,55 +1,66 @@
-"""Safety-Gymnasium's velocity tasks, batched: run as fast as pays, at cost 1 for every step above a limit.
+"""Safety-Gymnasium's velocity tasks, batched: the reward is for running forward, a step above the speed limit costs 1.
 
-`docs/parity.md` says how closely each follows the original. One departure is deliberate: actions are clipped to
-their bounds first, so the control cost is that of the clipped action, where the original charges for the raw
-one (its physics clips as well).
+`docs/parity.md` says how closely each follows the original. One departure is deliberate: actions are clipped to their
+bounds first, so the control cost is that of the clipped action, where the original charges for the raw one (its
+physics clips as well).
 """
 
 from __future__ import annotations
 
+from functools import cached_property
+
+import mujoco
 import numpy as np
 from gymnasium import spaces
 
-from flashbulb.envs import seeding as generators
-from flashbulb.envs.base import Info, State, StepResult, final_info
-from flashbulb.envs.velocity_robots import ROBOTS, make_physics
+from flashbulb.cores import thread_count
+from flashbulb.envs.base import Info, State, StepResult, checked_actions, env_rows, final_info
+from flashbulb.envs.registry import PhysicsBackend
+from flashbulb.envs.rng import pack_pcg64, pcg64_generators, unpack_pcg64
+from flashbulb.envs.simulator import FULL_PHYSICS, After, RolloutSimulator, StepPlan, make_simulator
+from flashbulb.envs.velocity_robots import ROBOTS, Robot, load_model
 from flashbulb.errors import UsageError
 
 
-def make(env_id: str, num_envs: int, seed: int, threads: int | None) -> VelocityTask:
-    return VelocityTask(env_id, num_envs, seed, threads)
+def make(
+    env_id: str, num_envs: int, seed: int, threads: int | None, physics: PhysicsBackend | None = None
+) -> VelocityTask:
+    return VelocityTask(env_id, num_envs, seed, threads, physics)
 
 
 class VelocityTask:
-    """`num_envs` copies of one robot on a straight track without end."""
+    """`num_envs` copies of one robot on an endless straight track."""
 
     max_episode_steps = 1000
 
-    def __init__(self, env_id: str, num_envs: int, seed: int, threads: int | None) -> None:
+    def __init__(
+        self, env_id: str, num_envs: int, seed: int, threads: int | None, physics: PhysicsBackend | None = None
+    ) -> None:
         self.env_id, self.num_envs = env_id, num_envs
         self.robot = ROBOTS[env_id.removeprefix("Safety").removesuffix("Velocity-v1")]
-        self.physics = make_physics(self.robot, num_envs, threads)
+        self.physics = VelocityPhysics(self.robot, num_envs, threads, physics)
         model = self.physics.model
         self._dt = model.opt.timestep * self.robot.substeps
         self._low, self._high = model.actuator_ctrlrange.T.copy()
         self._position = np.zeros((num_envs, 2))  # before the step, for velocities by finite differences
         self._steps = np.zeros(num_envs, np.int64)
         self._rngs: list[np.random.Generator] = []
-        self.reset(seed)  # so that the batch can be observed and snapshot from the start,
-        self._rngs = generators.seeded(seed, num_envs)  # and the first reset() is nevertheless that of `seed`
+        self.reset(seed)  # so that the batch can be observed and saved from the start
+        self._rngs = pcg64_generators(seed, num_envs)  # so that the first reset() is still that of `seed`
         size = self._obs.shape[1]
         self.single_observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)
         self.single_action_space = spaces.Box(self._low.astype(np.float32), self._high.astype(np.float32))
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, Info]:
         if seed is not None:
-            self._rngs = generators.seeded(seed, self.num_envs)
-        self._restart(np.arange(self.num_envs))
+            self._rngs = pcg64_generators(seed, self.num_envs)
+        self._restart(env_rows(None, self.num_envs))
         self._obs = self._observation()
         return self._obs.copy(), {}
 
     def step(self, actions: np.ndarray) -> StepResult:
-        controls = self._controls(actions)
+        actions = checked_actions(self.single_action_space, actions, self.num_envs)
+        controls = np.clip(actions, self._low, self._high)  # in double precision, which the space's bounds are not
         self.physics.step(controls)
         velocity, position = self._velocity()
         reward, cost = self._reward(velocity, controls), self._cost(velocity)
@@ -65,15 +76,6 @@ class VelocityTask:
             self._obs = self._observation()
         return self._obs.copy(), reward, cost, terminated, truncated, final_info(final.copy(), ended)
 
-    def _controls(self, actions: np.ndarray) -> np.ndarray:
-        actions = np.asarray(actions, np.float64)
-        wanted = (self.num_envs, len(self._low))
-        if actions.shape != wanted:
-            raise UsageError(f"actions: shape {actions.shape} is not allowed; it must be {wanted}.")
-        if np.isnan(actions).any():  # MuJoCo would take it for zero and go on
-            raise UsageError("actions: NaN is not allowed; every entry must be a number.")
-        return np.clip(actions, self._low, self._high)
-
     def _velocity(self) -> tuple[np.ndarray, np.ndarray]:
         position = self.robot.position(self.physics)
         return (position - self._position) / self._dt, position
@@ -88,43 +90,43 @@ class VelocityTask:
 
     def _observation(self) -> np.ndarray:
         robot, physics = self.robot, self.physics
-        seen = np.clip(physics.qvel, -robot.velocity_clip, robot.velocity_clip)
-        parts = [physics.qpos[:, robot.hidden :], seen]
+        velocity = np.clip(physics.qvel, -robot.velocity_clip, robot.velocity_clip)
+        parts = [physics.qpos[:, robot.hidden :], velocity]
         parts += [physics.derived[field].reshape(self.num_envs, -1) for field in robot.observed_fields]
         return np.concatenate(parts, axis=1)
 
-    def _restart(self, members: np.ndarray) -> None:
-        """Draw from each member's generator what the original draws, in its order."""
+    def _restart(self, indices: np.ndarray) -> None:
+        """Start episodes: each generator draws the same numbers as the original's, in the same order."""
         robot, model = self.robot, self.physics.model
-        qpos, qvel = np.empty((len(members), model.nq)), np.empty((len(members), model.nv))
-        for row, member in enumerate(members):
-            rng = self._rngs[member]
+        qpos, qvel = np.empty((len(indices), model.nq)), np.empty((len(indices), model.nv))
+        for row, i in enumerate(indices):
+            rng = self._rngs[i]
             qpos[row] = model.qpos0 + rng.uniform(-robot.reset_noise, robot.reset_noise, model.nq)
             qvel[row] = robot.velocity_noise(rng, robot.reset_noise, model.nv)
         if robot.free_root:
             qpos[:, 3:7] /= np.linalg.norm(qpos[:, 3:7], axis=1, keepdims=True)
-        self.physics.restart(members, qpos, qvel)
-        self._position[members] = robot.position(self.physics)[members]
-        self._steps[members] = 0
+        self.physics.restart(indices, qpos, qvel)
+        self._position[indices] = robot.position(self.physics)[indices]
+        self._steps[indices] = 0
 
-    def get_state(self, members: np.ndarray | None = None) -> State:
-        rows = np.arange(self.num_envs)[slice(None) if members is None else members]
+    def get_state(self, indices: np.ndarray | None = None) -> State:
+        rows = env_rows(indices, self.num_envs)
         state = {name: array[rows] for name, array in self._arrays().items()}
-        state["rng"] = generators.pack([self._rngs[i] for i in rows])
+        state["rng"] = pack_pcg64([self._rngs[i] for i in rows])
         return state
 
-    def set_state(self, state: State, members: np.ndarray | None = None) -> None:
-        rows = np.arange(self.num_envs)[slice(None) if members is None else members]
+    def set_state(self, state: State, indices: np.ndarray | None = None) -> None:
+        rows = env_rows(indices, self.num_envs)
         if len(state["rng"]) != len(rows):
             raise UsageError(f"state: {len(state['rng'])} rows are not allowed; it must have {len(rows)}.")
         for name, array in self._arrays().items():
             array[rows] = state[name]
         for i, packed in zip(rows, state["rng"], strict=True):
-            self._rngs[i] = generators.unpack(packed)
+            self._rngs[i] = unpack_pcg64(packed)
         self._obs = self._observation()
 
     def _arrays(self) -> State:
-        """All that a member's future depends on, except for its generator."""
+        """Everything that the future depends on, except the generators."""
         arrays = {"physics": self.physics.state, "position": self._position, "steps": self._steps}
         if self.physics.derived:
             arrays |= {"warmstart": self.physics.warmstart} | self.physics.derived
@@ -134,8 +136,75 @@ class VelocityTask:
         return self._obs.copy()
 
     def raw_physics(self, actions: np.ndarray) -> None:
-        """MuJoCo alone under `actions[step, member]`, for `benchmarks/stepping.py`: changes nothing."""
+        """MuJoCo alone under `actions[step, env]`, for `benchmarks/stepping.py`: changes nothing."""
         self.physics.raw_steps(np.clip(actions, self._low, self._high))
 
     def close(self) -> None:
         self.physics.close()
+
+
+class VelocityPhysics:
+    """The robots of a batch: a row of `state` (time, qpos, qvel) each, and what else their future depends on.
+
+    A step is `robot.substeps` of `mj_step` under constant controls. Two robots need more than their state. After
+    `mj_step` with the Runge-Kutta integrator, the quantities that MuJoCo derives from the state (body positions,
+    inertias, forces) belong to the integrator's fourth stage in the last substep and not to the returned state. The
+    original Ant and Humanoid tasks read them as they are, so `derived[field]` keeps them; they cannot be recomputed
+    later. And Humanoid's solver (PGS, 50 iterations) does not converge, so its start values are part of the state as
+    well. For the other robots it starts from zero in every step: with a tolerance of 1e-12 this changes the result by
+    less than 1e-12 and costs no measurable time.
+    """
+
+    def __init__(self, robot: Robot, num_envs: int, threads: int | None, physics: PhysicsBackend | None) -> None:
+        self.model, self.num_envs, self.substeps = load_model(robot), num_envs, robot.substeps
+        self.threads = thread_count(threads, num_envs)
+        fields = (robot.position_field, *robot.observed_fields) if robot.position_field else ()
+        model = self.model
+        self.state = np.zeros((num_envs, mujoco.mj_stateSize(model, FULL_PHYSICS)))
+        self.qpos = self.state[:, 1 : 1 + model.nq]
+        self.qvel = self.state[:, 1 + model.nq : 1 + model.nq + model.nv]
+        self._data = mujoco.MjData(model)
+        shapes = {field: getattr(self._data, field).shape for field in fields}
+        ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
+        readings = np.zeros((num_envs, ends[-1] if fields else 0))
+        parts = np.split(readings, ends[:-1], axis=1) if fields else []
+        self.derived = {
+            field: part.reshape(num_envs, *shape) for (field, shape), part in zip(shapes.items(), parts, strict=True)
+        }
+        after = After.FORCES if "cfrc_ext" in fields else After.NOTHING
+        self._plan = StepPlan(robot.substeps, after=after, carry_warmstart=bool(fields))
+        self._simulator = make_simulator(model, self.state, readings, fields, self._plan, self.threads, physics)
+        self._simulator.indices[:] = np.arange(num_envs)
+        self.warmstart = self._simulator.warmstarts
+
+    def restart(self, indices: np.ndarray, qpos: np.ndarray, qvel: np.ndarray) -> None:
+        """Set positions and velocities of these robots, at time zero."""
+        self.state[indices] = 0.0
+        self.qpos[indices] = qpos
+        self.qvel[indices] = qvel
+        for i in indices if self.derived else ():
+            data = self._data
+            mujoco.mj_resetData(self.model, data)
+            data.qpos, data.qvel = self.qpos[i], self.qvel[i]
+            mujoco.mj_forward(self.model, data)
+            self.warmstart[i] = data.qacc  # as mj_forward left it in the original's MuJoCo 2.3.3
+            for field, rows in self.derived.items():
+                rows[i] = getattr(data, field)
+
+    def step(self, controls: np.ndarray) -> None:
+        """Advance every robot under its row of `controls`."""
+        self._simulator.controls[:, 0] = controls
+        self._simulator.step(self.num_envs)
+
+    def raw_steps(self, controls: np.ndarray) -> None:
+        """MuJoCo alone under `controls[step, env]`, for the benchmarks: changes nothing."""
+        per_substep = np.ascontiguousarray(np.repeat(controls.swapaxes(0, 1), self.substeps, axis=1))
+        self._raw.raw_steps(per_substep)
+
+    @cached_property
+    def _raw(self) -> RolloutSimulator:
+        nothing = np.zeros((self.num_envs, 0))
+        return RolloutSimulator(self.model, self.state, nothing, (), StepPlan(self.substeps), self.threads)
+
+    def close(self) -> None:
+        self._simulator.close()

@@ -1,4 +1,4 @@
-"""The six velocity tasks as data: what Safety-Gymnasium's v1 tasks fix for each robot.
+"""The six robots of the velocity tasks as a table, and their MuJoCo models.
 
 The numbers are those of Gymnasium's v4 MuJoCo tasks with the speed limits that Safety-Gymnasium adds; the
 models are the XML files that Gymnasium ships.
@@ -9,26 +9,28 @@ from __future__ import annotations
 import importlib.resources
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import mujoco
 import numpy as np
 
-from flashbulb.envs.velocity_physics import Physics
+if TYPE_CHECKING:
+    from flashbulb.envs.velocity import VelocityPhysics
 
 Array = np.ndarray
 
 
-def root_position(physics: Physics) -> Array:
+def root_position(physics: VelocityPhysics) -> Array:
     """The first two coordinates; tasks in a vertical plane look at the first only."""
     return physics.qpos[:, :2].copy()
 
 
-def torso_position(physics: Physics) -> Array:
-    """Where the torso was in the integrator's last stage (see `physics.py`)."""
+def torso_position(physics: VelocityPhysics) -> Array:
+    """The torso's position in the integrator's last stage (see `VelocityPhysics`)."""
     return physics.derived["xpos"][:, 1, :2].copy()
 
 
-def centre_of_mass(physics: Physics) -> Array:
+def centre_of_mass(physics: VelocityPhysics) -> Array:
     """The whole body's centre of mass in the integrator's last stage."""
     mass = physics.model.body_mass[:, None]
     return (np.sum(mass * physics.derived["xipos"], axis=1) / np.sum(mass))[:, :2]
@@ -74,7 +76,7 @@ def walker_healthy(qpos: Array, qvel: Array) -> Array:
 
 @dataclass(frozen=True)
 class Robot:
-    """One row of the table. Reward = forward_weight * x velocity + healthy_reward - control_weight * |a|^2."""
+    """Constants of one task. Reward = forward_weight * x velocity + healthy_reward - control_weight * |a|^2."""
 
     xml: str
     substeps: int
@@ -83,7 +85,7 @@ class Robot:
     reset_noise: float
     forward_weight: float = 1.0
     healthy_reward: float = 0.0
-    hidden: int = 1  # leading coordinates that the agent does not see
+    hidden: int = 1  # leading coordinates that are not observed
     velocity_clip: float = np.inf  # of the observed joint velocities
     speed: Callable[[Array], Array] = forward_speed
     position: Callable[..., Array] = root_position
@@ -166,21 +168,16 @@ ROBOTS: dict[str, Robot] = {
 
 
 def load_model(robot: Robot) -> mujoco.MjModel:
-    """The stock model, set up so that today's MuJoCo moves it as MuJoCo 2.3.3 did."""
+    """Gymnasium's model, with settings under which current MuJoCo moves it as MuJoCo 2.3.3 did."""
     assets = importlib.resources.files("gymnasium") / "envs" / "mujoco" / "assets"
     spec = mujoco.MjSpec.from_file(str(assets / robot.xml))
     for geom in spec.geoms:
-        geom.margin /= 2  # a pair's margin was the larger of the two and is now their sum
+        geom.margin /= 2  # the margin of a pair was the larger of the two and is now their sum
     spec.option.tolerance = 1e-12  # the solver now stops earlier at the same tolerance
     total_mass = spec.compiler.settotalmass
-    spec.compiler.settotalmass = -1  # MuJoCo is giving this attribute up; the two calls below do the same
+    spec.compiler.settotalmass = -1  # deprecated in MuJoCo; the two calls below do the same
     model = spec.compile()
     if total_mass > 0:
         mujoco.mj_setTotalmass(model, total_mass)
         mujoco.mj_setConst(model, mujoco.MjData(model))
     return model
-
-
-def make_physics(robot: Robot, num_envs: int, threads: int | None) -> Physics:
-    fields = (robot.position_field, *robot.observed_fields) if robot.position_field else ()
-    return Physics(load_model(robot), num_envs, robot.substeps, threads, fields)

@@ -14,12 +14,13 @@ from __future__ import annotations
 import math
 import re
 import textwrap
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from flashbulb.analysis.run_table import tabulate
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import (
     PANELS,
@@ -41,17 +42,10 @@ KINDS = ("curves", "bias", "time", "bars")
 
 Labels = Mapping[str, str]
 TableRows = list[dict[str, str | float]]
-Tabulate = Callable[[list[Path], Labels], tuple[TableRows, TableRows]]
 
 
-def draw_study_figure(
-    kind: str, runs: list[Path], output: Path, tabulate: Tabulate, labels: Labels | None = None
-) -> None:
-    """Draw a figure of one of the KINDS.
-
-    `tabulate` makes the rows of measures per run and of statistics per task and label from which bars are drawn.
-    `labels` are by the run's name (default: its algorithm).
-    """
+def draw_study_figure(kind: str, runs: list[Path], output: Path, labels: Labels | None = None) -> None:
+    """Draw a figure of one of the KINDS. `labels` are by the run's name (default: its algorithm)."""
     labels = labels or {}
     match kind:
         case "curves":

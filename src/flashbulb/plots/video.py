@@ -19,7 +19,7 @@ from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.envs.hazard_field import HazardField
 from flashbulb.envs.navigation import Navigation, render, render3d
-from flashbulb.envs.navigation.scene import Scene
+from flashbulb.envs.navigation.render import Scene
 from flashbulb.envs.simulator import FULL_PHYSICS
 from flashbulb.envs.velocity import VelocityTask
 from flashbulb.errors import UsageError

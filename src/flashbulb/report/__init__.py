@@ -1,13 +1,5 @@
-"""`flashbulb report`: a study, or any runs, as one page that needs no network.
+"""The report: studies and runs as one HTML page that needs no network.
 
-subjects.py   which runs, and which of them are seeds of the same thing
-curves.py     what is drawn over steps, and CPO's cases
-tables.py     what was run, and the table of numbers
-replay.py     evaluation episodes, played again and recorded
-  from_above.py   what an arena's episode shows
-  from_beside.py  what a runner's episode shows
-  fears.py        the flashbulb memory as a map of the arena
-packing.py    numbers as short text
-page.py       all of it as one HTML file
-assets/       its template, style and script
+Holds the page's data in Python (run_groups, curves, tables, replay, views, encoding, page) and its view in assets/.
+May use every package but `theory` and `cli`.
 """

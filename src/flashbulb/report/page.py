@@ -1,4 +1,4 @@
-"""The report as one HTML file. It loads nothing: its policy forbids the network and all code but its own."""
+"""The report as one HTML file. It loads nothing: its content security policy forbids the network and other scripts."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import base64
 import hashlib
 import html
 import importlib.resources
-import json
 from collections.abc import Callable
 from pathlib import Path
 from string import Template
@@ -15,39 +14,38 @@ from typing import Any
 from flashbulb.analysis.intrinsic_map import SIDE
 from flashbulb.envs.navigation.render import HALF_VIEW
 from flashbulb.errors import UsageError
-from flashbulb.report.curves import cases, charts
+from flashbulb.plots.learning_curves import choose_colours
+from flashbulb.report.curves import cpo_case_charts, learning_charts
+from flashbulb.report.encoding import embedded_json
 from flashbulb.report.replay import replay
-from flashbulb.report.run_groups import Subject, find, grouped, ordered, read
-from flashbulb.report.tables import facts, tables
-from flashbulb.report.top_view import SIZES
+from flashbulb.report.run_groups import ReportRun, RunGroups, find_sources, group_runs, read_source, sort_runs
+from flashbulb.report.tables import result_tables, run_facts
+from flashbulb.report.views import OBJECT_SIZES
 
-Tell = Callable[[str], None]
+Progress = Callable[[str], None]  # is given a line that says what is being done
 
-# In the order in which they build on each other.
+# Each script uses those before it.
 SCRIPTS = (
     "dom.js",
     "axes.js",
-    "chart.js",
-    "shares.js",
+    "charts.js",
     "arena.js",
-    "track.js",
-    "strip.js",
-    "widgets.js",
+    "runner.js",
     "player.js",
     "main.js",
 )
 
 
-def silence(sentence: str) -> None:
-    """Tells nobody what is being done."""
+def _no_progress(line: str) -> None:
+    """Print nothing."""
 
 
 def write_report(
-    paths: list[Path], output: Path, episodes: int = 2, title: str | None = None, tell: Tell = silence
+    paths: list[Path], output: Path, episodes: int = 2, title: str | None = None, progress: Progress = _no_progress
 ) -> int:
-    """Write the page and return its size in bytes. Runs are only read, and nothing is written on failure."""
-    data = gather(paths, episodes, title, tell)
-    text = render(data).encode()
+    """Write the page and return its size in bytes; if it fails, nothing is written."""
+    data = report_data(paths, episodes, title, progress)
+    text = render_page(data).encode()
     try:
         output.write_bytes(text)
     except OSError as error:
@@ -55,43 +53,46 @@ def write_report(
     return len(text)
 
 
-def gather(paths: list[Path], episodes: int, title: str | None, tell: Tell = silence) -> dict[str, Any]:
-    """All that the page shows, as plain values."""
-    tell("reading runs")
-    found = find(paths)
-    sources = [(source, ordered(read(source, with_name=len(found) > 1))) for source in found]
-    subjects = [subject for _, own in sources for subject in own]
-    tasks = grouped(subjects)
+def report_data(
+    paths: list[Path], episodes: int, title: str | None, progress: Progress = _no_progress
+) -> dict[str, Any]:
+    """All data of the page as JSON values."""
+    progress("reading runs")
+    found = find_sources(paths)
+    sources = [(source, sort_runs(read_source(source, with_name=len(found) > 1))) for source in found]
+    runs = [run for _, own in sources for run in own]
+    tasks = group_runs(runs)
     default = " and ".join(source.name for source in found if source.name) or _default_title(tasks)
     return {
         "title": title or default,
-        "facts": facts(sources),
-        "labels": list(dict.fromkeys(subject.label for subject in subjects)),
-        "tables": tables(sources),
-        "sizes": SIZES | {"map": HALF_VIEW * SIDE / (SIDE - 1)},
-        "tasks": [_task(task, group, episodes, tell) for task, group in tasks.items()],
+        "facts": run_facts(sources),
+        "colours": choose_colours({run.label: run.config.algorithm for run in runs}),
+        "tables": result_tables(sources),
+        "sizes": OBJECT_SIZES | {"map": HALF_VIEW * SIDE / (SIDE - 1)},
+        "tasks": [_task(task, group, episodes, progress) for task, group in tasks.items()],
     }
 
 
-def _task(task: str, group: dict[str, list[Subject]], episodes: int, tell: Tell) -> dict[str, Any]:
-    tell(f"drawing curves of {task}")
-    drawn = {"charts": charts(group), "cases": cases(group)}
+def _task(task: str, group: dict[str, list[ReportRun]], episodes: int, progress: Progress) -> dict[str, Any]:
+    progress(f"drawing curves of {task}")
+    drawn = {"charts": learning_charts(group), "cases": cpo_case_charts(group)}
     replays = []
     for label, runs in group.items() if episodes else ():
-        tell(f"recording {label} on {task}")
+        progress(f"recording {label} on {task}")
         replays.append(replay(label, runs, episodes))
     limits = sorted({run.config.cost_limit for runs in group.values() for run in runs})
     return {"name": task, "limits": limits, **drawn, "replays": replays}
 
 
-def _default_title(tasks: dict[str, dict[str, list[Subject]]]) -> str:
+def _default_title(tasks: RunGroups) -> str:
     labels = list(dict.fromkeys(label for group in tasks.values() for label in group))
     where = next(iter(tasks)) if len(tasks) == 1 else f"{len(tasks)} tasks"
-    what = ", ".join(labels) if len(labels) <= 4 else f"{len(labels)} agents"
+    what = ", ".join(labels) if len(labels) <= 4 else f"{len(labels)} algorithms"
     return f"{what} on {where}"
 
 
-def render(data: dict[str, Any]) -> str:
+def render_page(data: dict[str, Any]) -> str:
+    """The HTML of the page, with style, scripts and data inside."""
     style = _asset("page.css")
     script = '"use strict";\n(() => {\n' + "".join(_asset(name) for name in SCRIPTS) + "})();\n"
     policy = (
@@ -99,14 +100,12 @@ def render(data: dict[str, Any]) -> str:
         "form-action 'none'"
     )
     return Template(_asset("page.html")).substitute(
-        policy=html.escape(policy), title=html.escape(data["title"]), style=style, script=script, data=embed(data)
+        policy=html.escape(policy),
+        title=html.escape(data["title"]),
+        style=style,
+        script=script,
+        data=embedded_json(data),
     )
-
-
-def embed(data: Any) -> str:
-    """JSON that no HTML parser takes for markup, whatever is in it."""
-    text = json.dumps(data, separators=(",", ":"), allow_nan=False)
-    return text.replace("&", "\\u0026").replace("<", "\\u003c").replace(">", "\\u003e")
 
 
 def _hash(code: str) -> str:

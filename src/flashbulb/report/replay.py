@@ -1,106 +1,113 @@
-"""Evaluation episodes, played again and recorded: the same that `flashbulb evaluate --stochastic` counts."""
+"""Recorded evaluation episodes, as `flashbulb evaluate --stochastic` runs them, with maps of the intrinsic cost."""
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flashbulb.analysis.evaluation import evaluation_env, evaluation_seed
-from flashbulb.analysis.memory_snapshots import read_snapshot
+from flashbulb.analysis.intrinsic_map import intrinsic_cost_map, map_env, observe_layout, remembered_positions
+from flashbulb.analysis.memory_snapshots import MemorySnapshot, read_snapshot
 from flashbulb.analysis.trained_policy import TrainedPolicy, newest_arrays
-from flashbulb.envs import CostVectorEnv
+from flashbulb.config import Config
+from flashbulb.envs import CostVectorEnv, State
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.envs.registry import env_ids
 from flashbulb.envs.velocity import VelocityTask
 from flashbulb.errors import RunError, UsageError
-from flashbulb.report.memory_map_data import Fears
-from flashbulb.report.packing import floats
-from flashbulb.report.run_groups import Subject
-from flashbulb.report.side_view import FromBeside
-from flashbulb.report.top_view import FromAbove
+from flashbulb.report.encoding import floats, points, quantised
+from flashbulb.report.run_groups import ReportRun
+from flashbulb.report.views import ArenaView, EpisodeView, RunnerView
 from flashbulb.storage.run_directory import load_spaces
 
-
-class Camera(Protocol):
-    """Looks at one member of a task, and says what it saw as plain data."""
-
-    def look(self) -> None: ...
-
-    def stay(self) -> None:
-        """The step that ends an episode leaves nothing to look at: the next one has already begun."""
-
-    def film(self) -> dict[str, Any]: ...
+MAX_MAPS = 4  # per episode; each takes about a second
 
 
-class Episode(NamedTuple):
+class RecordedEpisode(NamedTuple):
     rewards: list[float]
     costs: list[float]
-    camera: Camera
+    view: EpisodeView
+
+    def data(self) -> dict[str, Any]:
+        """Frame t is the state after t steps; the cost of a step belongs to the frame after it."""
+        return {
+            "length": len(self.rewards),
+            "return": floats(np.cumsum([0.0, *self.rewards])),
+            "costs": [[int(t) + 1, float(f"{self.costs[t]:.6g}")] for t in np.flatnonzero(self.costs)],
+            **self.view.frames(),
+        }
 
 
-def replay(label: str, runs: list[Subject], episodes: int) -> dict[str, Any]:
-    """Episodes of the first seed that has any to show; if none has, why not."""
-    reasons = []
+def replay(label: str, runs: list[ReportRun], episodes: int) -> dict[str, Any]:
+    """Episodes of the first seed that can be replayed; if none can, the reason of the first."""
+    failures = []
     for run in runs:
         about = {"label": label, "run": run.path.name, "seed": run.config.seed}
         try:
-            steps, played = _replay(run, episodes)
+            steps, recorded = _replay_run(run, episodes)
         except (UsageError, RunError, OSError) as error:
-            reasons.append({**about, "why": " ".join(str(error).split())})
+            failures.append({**about, "reason": " ".join(str(error).split())})
             continue
-        return {**about, "steps": steps, "limit": run.config.cost_limit, "episodes": played}
-    return reasons[0]
+        return {**about, "steps": steps, "limit": run.config.cost_limit, "episodes": recorded}
+    return failures[0]
 
 
-def _replay(run: Subject, episodes: int) -> tuple[int, list[dict[str, Any]]]:
+def _replay_run(run: ReportRun, episodes: int) -> tuple[int, list[dict[str, Any]]]:
     if run.config.env not in env_ids():
-        raise UsageError(f"{run.config.env} is not one of Flashbulb's own tasks, so there is no picture of it.")
+        raise UsageError(f"{run.config.env} is not one of Flashbulb's own tasks, so it cannot be drawn.")
     arrays = newest_arrays(run.path)
     policy = TrainedPolicy(arrays, load_spaces(run.path), run.config)
     env = evaluation_env(policy, episodes)
     task: Any = env.env if isinstance(env, BudgetWrapper) else env
-    beside = isinstance(task, VelocityTask)
+    is_runner = isinstance(task, VelocityTask)
     try:
-        cameras: list[Any] = [FromBeside(task, i) if beside else FromAbove(task, i) for i in range(episodes)]
-        played = play(env, policy, cameras)
+        views: list[Any] = [RunnerView(task, i) if is_runner else ArenaView(task, i) for i in range(episodes)]
+        recorded = [episode.data() for episode in record_episodes(env, policy, views)]
     finally:
         env.close()
-    films = [_plain(episode) for episode in played]
-    kept = read_snapshot(arrays, int(arrays["totals/iterations"]))
-    if kept.memory.size and not beside:
-        with Fears(run.config, kept) as fears:
-            for film, camera in zip(films, cameras, strict=True):
-                film["maps"] = fears.maps(camera.moments)
-    return policy.steps, films
+    snapshot = read_snapshot(arrays, int(arrays["totals/iterations"]))
+    if snapshot.memory.size and not is_runner:
+        _add_maps(recorded, views, run.config, snapshot)
+    return policy.steps, recorded
 
 
-def play(env: CostVectorEnv, policy: TrainedPolicy, cameras: list[Any]) -> list[Episode]:
-    """The first episode of every member, with the seeds and the noise of `run.evaluate.play`."""
+def record_episodes(env: CostVectorEnv, policy: TrainedPolicy, views: list[Any]) -> list[RecordedEpisode]:
+    """Record the first episode of every environment, with the seeds and noise of `analysis.evaluation.play`."""
     seed = evaluation_seed(policy.config.seed)
     policy.rng = np.random.default_rng([seed, 2])
-    played = [Episode([], [], camera) for camera in cameras]
+    episodes = [RecordedEpisode([], [], view) for view in views]
     obs, _ = env.reset(seed=seed)
-    for camera in cameras:
-        camera.look()
+    for view in views:
+        view.record()
     running = np.ones(env.num_envs, bool)
     while running.any():
         obs, reward, cost, terminated, truncated, _ = env.step(policy.predict(obs, deterministic=False))
         ended = terminated | truncated
         for i in np.flatnonzero(running):
-            played[i].rewards.append(float(reward[i]))
-            played[i].costs.append(float(cost[i]))
-            played[i].camera.stay() if ended[i] else played[i].camera.look()
+            episodes[i].rewards.append(float(reward[i]))
+            episodes[i].costs.append(float(cost[i]))
+            episodes[i].view.repeat() if ended[i] else episodes[i].view.record()
         running &= ~ended
-    return played
+    return episodes
 
 
-def _plain(episode: Episode) -> dict[str, Any]:
-    """Frame t is what there is after t steps; a cost event is at the frame that its step led to."""
-    costly = np.flatnonzero(episode.costs)
-    return {
-        "length": len(episode.rewards),
-        "return": floats(np.cumsum([0.0, *episode.rewards])),
-        "costs": [[int(t) + 1, float(f"{episode.costs[t]:.6g}")] for t in costly],
-        **episode.camera.film(),
-    }
+def _add_maps(recorded: list[dict[str, Any]], views: list[ArenaView], config: Config, snapshot: MemorySnapshot) -> None:
+    """Add maps of the intrinsic cost. The goal is part of the observation, so every new goal needs a new map."""
+    env = map_env(config.env, 0)
+    try:
+        for episode, view in zip(recorded, views, strict=True):
+            changes = view.goal_changes
+            chosen = np.unique(np.linspace(0, len(changes) - 1, min(MAX_MAPS, len(changes))).round().astype(int))
+            episode["maps"] = [_map(env, changes[int(k)], config, snapshot) for k in chosen]
+    finally:
+        env.close()
+
+
+def _map(env: Any, goal_change: tuple[int, State], config: Config, snapshot: MemorySnapshot) -> dict[str, Any]:
+    frame, state = goal_change
+    env.set_state(state, np.array([0]))
+    arena = observe_layout(env)
+    heat = intrinsic_cost_map(arena, snapshot, config.memory, config.threads or 1)
+    remembered = np.unique(remembered_positions(arena, snapshot), axis=0)
+    return {"frame": frame, "heat": quantised(heat), "remembered": points(remembered)}

@@ -1,4 +1,4 @@
-"""Which runs a report is about, and which of them are seeds of the same thing."""
+"""The runs of a report, grouped by task and label; the runs of a group differ in their seed only."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.run_list import read_metrics, status
-from flashbulb.studies.plan import flat
+from flashbulb.studies.plan import flat_settings
 
-# Settings that make no other experiment of a run.
-_INCIDENTAL = {
+# Settings in which seeds of the same experiment may differ.
+_IGNORED_SETTINGS = {
     "algorithm",
     "env",
     "seed",
@@ -33,35 +33,38 @@ _INCIDENTAL = {
 }
 
 
-class Source(NamedTuple):
-    """A study with what it says about itself, or all runs that belong to none."""
+class RunSource(NamedTuple):
+    """A study with the content of its study.json, or all runs that belong to no study."""
 
     runs: list[Path]
-    about: dict[str, Any]
+    study: dict[str, Any]
 
     @property
     def name(self) -> str:
-        return " ".join(str(self.about[key]) for key in ("name", "scale") if key in self.about)
+        return " ".join(str(self.study[key]) for key in ("name", "scale") if key in self.study)
 
 
-class Subject(NamedTuple):
-    """A run. Those of one task and label are seeds of the same thing."""
+class ReportRun(NamedTuple):
+    """A run with its label and metrics."""
 
     path: Path
     config: Config
     label: str
     status: str
-    metrics: dict[str, np.ndarray]  # no columns before the first iteration
+    metrics: dict[str, np.ndarray]  # empty before the first iteration
 
     @property
     def done(self) -> int:
-        """Iterations so far."""
+        """Finished iterations."""
         return len(self.metrics.get("steps", ()))
 
 
-def find(paths: list[Path]) -> list[Source]:
-    """Studies as they were named, then all other runs; each run once."""
-    studies, loose = [], Source([], {})
+RunGroups = dict[str, dict[str, list[ReportRun]]]  # task -> label -> runs
+
+
+def find_sources(paths: list[Path]) -> list[RunSource]:
+    """The studies in the order given, then all other runs; each run occurs once."""
+    studies, others = [], RunSource([], {})
     seen: set[Path] = set()
     for path in paths:
         is_run = (path / "config.json").is_file()
@@ -72,55 +75,55 @@ def find(paths: list[Path]) -> list[Source]:
         new = [run for run in found if run.resolve() not in seen]
         seen |= {run.resolve() for run in new}
         if (path / "study.json").is_file():
-            about = _about(path / "study.json")
-            place = {name: k for k, name in enumerate(about.get("labels", {}))}
-            studies.append(Source(sorted(new, key=lambda run: place.get(run.name, len(place))), about))
+            study = _read_study(path / "study.json")
+            order = {name: k for k, name in enumerate(study.get("labels", {}))}
+            studies.append(RunSource(sorted(new, key=lambda run: order.get(run.name, len(order))), study))
         else:
-            loose.runs.extend(new)
-    return [source for source in (*studies, loose) if source.runs]
+            others.runs.extend(new)
+    return [source for source in (*studies, others) if source.runs]
 
 
-def _about(path: Path) -> dict[str, Any]:
+def _read_study(path: Path) -> dict[str, Any]:
     try:
-        about = json.loads(path.read_text())
+        study = json.loads(path.read_text())
     except (OSError, ValueError) as error:
         raise UsageError(f"runs: {path} cannot be read ({error}).") from None
-    if not isinstance(about, dict) or not isinstance(about.get("labels", {}), dict):
-        raise UsageError(f"runs: {path} is not that of a study.")
-    return about
+    if not isinstance(study, dict) or not isinstance(study.get("labels", {}), dict):
+        raise UsageError(f"runs: {path} is not the study.json of a study.")
+    return study
 
 
-def read(source: Source, with_name: bool) -> list[Subject]:
-    """The source's runs; the label says which study it was where there are several."""
+def read_source(source: RunSource, with_name: bool) -> list[ReportRun]:
+    """The runs of a source; `with_name` adds the name of the study to the labels."""
     configs = [load_config(path) for path in source.runs]
-    given = source.about.get("labels", {})
+    given = source.study.get("labels", {})
     suffix = f" ({source.name})" if with_name and source.name else ""
-    subjects = []
-    for path, config, label in zip(source.runs, configs, _told_apart(configs), strict=True):
+    runs = []
+    for path, config, label in zip(source.runs, configs, _distinct_labels(configs), strict=True):
         metrics = read_metrics(path)
         state = status(path, config, len(metrics.get("steps", ())))
-        subjects.append(Subject(path, config, str(given.get(path.name, label)) + suffix, state, metrics))
-    return subjects
+        runs.append(ReportRun(path, config, str(given.get(path.name, label)) + suffix, state, metrics))
+    return runs
 
 
-def grouped(subjects: list[Subject]) -> dict[str, dict[str, list[Subject]]]:
-    """task -> label -> runs by seed."""
-    groups: dict[str, dict[str, list[Subject]]] = {}
-    for subject in sorted(subjects, key=lambda subject: subject.config.seed):
-        groups.setdefault(subject.config.env, {}).setdefault(subject.label, []).append(subject)
-    order = list(dict.fromkeys(subject.label for subject in subjects))
-    tasks = dict.fromkeys(subject.config.env for subject in subjects)
+def group_runs(runs: list[ReportRun]) -> RunGroups:
+    """Groups in the order in which tasks and labels first occur; the runs of a group are sorted by seed."""
+    groups: RunGroups = {}
+    for run in sorted(runs, key=lambda run: run.config.seed):
+        groups.setdefault(run.config.env, {}).setdefault(run.label, []).append(run)
+    order = list(dict.fromkeys(run.label for run in runs))
+    tasks = dict.fromkeys(run.config.env for run in runs)
     return {task: {label: groups[task][label] for label in order if label in groups[task]} for task in tasks}
 
 
-def ordered(subjects: list[Subject]) -> list[Subject]:
-    """Task by task and label by label, both as they first came, then by seed."""
-    return [run for labels in grouped(subjects).values() for runs in labels.values() for run in runs]
+def sort_runs(runs: list[ReportRun]) -> list[ReportRun]:
+    """By task and label, both in the order in which they first occur, then by seed."""
+    return [run for labels in group_runs(runs).values() for group in labels.values() for run in group]
 
 
-def _told_apart(configs: list[Config]) -> list[str]:
-    """The algorithm, with those settings in which runs of it differ."""
-    settings = [_heeded(config) for config in configs]
+def _distinct_labels(configs: list[Config]) -> list[str]:
+    """The algorithm, followed by those settings in which its runs differ."""
+    settings = [_used_settings(config) for config in configs]
     labels = []
     for config, own in zip(configs, settings, strict=True):
         others = [other for peer, other in zip(configs, settings, strict=True) if peer.algorithm == config.algorithm]
@@ -129,21 +132,21 @@ def _told_apart(configs: list[Config]) -> list[str]:
     return labels
 
 
-def _heeded(config: Config) -> dict[str, Any]:
-    """Settings that its algorithm makes use of."""
-    made_of = get_algorithm(config.algorithm)
+def _used_settings(config: Config) -> dict[str, Any]:
+    """The settings that the algorithm uses."""
+    algorithm = get_algorithm(config.algorithm)
     used = {
-        "trust_region": made_of.actor == "trust-region",
-        "proximal": made_of.actor != "trust-region",
-        "pid": made_of.multiplier == "pid",
-        "ascent": made_of.multiplier == "ascent",
-        "memory": made_of.cost_stream == "memory",
-        "balance": made_of.cost_stream == "memory",
-        "constant": made_of.cost_stream == "constant",
-        "budget": made_of.augmentation != "none",
+        "trust_region": algorithm.actor == "trust-region",
+        "proximal": algorithm.actor != "trust-region",
+        "pid": algorithm.multiplier == "pid",
+        "ascent": algorithm.multiplier == "ascent",
+        "memory": algorithm.cost_stream == "memory",
+        "balance": algorithm.cost_stream == "memory",
+        "constant": algorithm.cost_stream == "constant",
+        "budget": algorithm.augmentation != "none",
     }
     return {
         field: value
-        for field, value in flat(config).items()
-        if field not in _INCIDENTAL and used.get(field.split(".")[0], True)
+        for field, value in flat_settings(config).items()
+        if field not in _IGNORED_SETTINGS and used.get(field.split(".")[0], True)
     }

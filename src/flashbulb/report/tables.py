@@ -1,4 +1,4 @@
-"""What was run, and its numbers as cells of text, of which a page only has to make a table."""
+"""The tables of the page as cells of text: what was run, statistics by task and label, and measures by run."""
 
 from __future__ import annotations
 
@@ -8,15 +8,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from flashbulb import __version__
+from flashbulb.analysis.run_table import ALL_TASKS, TableRow, tabulate
 from flashbulb.errors import UsageError
-from flashbulb.report.run_groups import Source, Subject
-from flashbulb.studies.table import ALL_TASKS, Row, tabulate
+from flashbulb.report.run_groups import ReportRun, RunSource
 
-Cell = str | list[str]  # a number, or a number and its interval
-NONE = "\N{EN DASH}"
+CellText = str | list[str]  # a number, or a number and its interval
+MISSING = "\N{EN DASH}"
 
 
-class Column(NamedTuple):
+class NumberColumn(NamedTuple):
     name: str
     title: str
     digits: int
@@ -25,67 +25,67 @@ class Column(NamedTuple):
 
 
 NUMBERS = (
-    Column("return", "return", 2),
-    Column("normalised", "normalised return", 2),
-    Column("cost", "cost", 2),
-    Column("violation_rate", "violation rate", 0, 100, " %"),
-    Column("mean_excess", "mean excess", 2),
-    Column("cost_rate", "cost rate", 4),
-    Column("return_feasible", "feasible return", 2),
-    Column("bias_unsafe", "bias, unsafe", 2),
-    Column("critic_bias_rollout", "true bias", 2),
-    Column("critic_bias_rollout_risky", "true bias, risky", 2),
-    Column("better_return", "P(better return)", 2),
-    Column("better_violation_rate", "P(fewer violations)", 2),
+    NumberColumn("return", "return", 2),
+    NumberColumn("normalised", "normalised return", 2),
+    NumberColumn("cost", "cost", 2),
+    NumberColumn("violation_rate", "violation rate", 0, 100, " %"),
+    NumberColumn("mean_excess", "mean excess", 2),
+    NumberColumn("cost_rate", "cost rate", 4),
+    NumberColumn("return_feasible", "feasible return", 2),
+    NumberColumn("bias_unsafe", "bias, unsafe", 2),
+    NumberColumn("critic_bias_rollout", "true bias", 2),
+    NumberColumn("critic_bias_rollout_risky", "true bias, risky", 2),
+    NumberColumn("better_return", "P(better return)", 2),
+    NumberColumn("better_violation_rate", "P(fewer violations)", 2),
 )
 
 
-def tables(sources: list[tuple[Source, list[Subject]]]) -> dict[str, Any]:
-    """Statistics per task and label, and measures per run; columns that nobody has a number for are left out."""
-    measured: list[Row] = []
-    summed: list[Row] = []
-    for _, subjects in sources:
-        rows, statistics = tabulate([subject.path for subject in subjects], _by_name(subjects))
-        limits = {(s.config.env, s.label): f"{s.config.cost_limit:g}" for s in subjects}
-        measured += [row | {"status": subject.status} for row, subject in zip(rows, subjects, strict=True)]
-        summed += [row | {"limit": limits.get((str(row["task"]), str(row["label"])), NONE)} for row in statistics]
-    return {"summary": _summary(summed), "runs": _runs(measured)}
+def result_tables(sources: list[tuple[RunSource, list[ReportRun]]]) -> dict[str, Any]:
+    """Statistics by task and label, and measures by run; empty columns are left out."""
+    measured: list[TableRow] = []
+    summarised: list[TableRow] = []
+    for _, runs in sources:
+        rows, statistics = tabulate([run.path for run in runs], _labels_by_name(runs))
+        limits = {(run.config.env, run.label): f"{run.config.cost_limit:g}" for run in runs}
+        measured += [row | {"status": run.status} for row, run in zip(rows, runs, strict=True)]
+        summarised += [
+            row | {"limit": limits.get((str(row["task"]), str(row["label"])), MISSING)} for row in statistics
+        ]
+    return {"summary": _summary(summarised), "runs": _runs(measured)}
 
 
-def _by_name(subjects: list[Subject]) -> dict[str, str]:
+def _labels_by_name(runs: list[ReportRun]) -> dict[str, str]:
     labels: dict[str, str] = {}
-    for subject in subjects:
-        if labels.setdefault(subject.path.name, subject.label) != subject.label:
-            raise UsageError(
-                f"runs: two different ones are called {subject.path.name!r}; rename the directory of one of them."
-            )
+    for run in runs:
+        if labels.setdefault(run.path.name, run.label) != run.label:
+            raise UsageError(f"runs: two different ones are called {run.path.name!r}; rename one of the directories.")
     return labels
 
 
-def _summary(rows: list[Row]) -> dict[str, Any]:
+def _summary(rows: list[TableRow]) -> dict[str, Any]:
     columns = [c for c in NUMBERS if any(_known(row.get(c.name)) for row in rows)]
-    if not any(row["task"] == ALL_TASKS for row in rows):  # only across tasks does a return need a scale
+    if not any(row["task"] == ALL_TASKS for row in rows):  # it is needed across tasks only
         columns = [column for column in columns if column.name != "normalised"]
-    heads = ["algorithm", "runs", "limit", *(column.title for column in columns)]
-    groups: dict[str, list[list[Cell]]] = {}
+    headings = ["algorithm", "runs", "limit", *(column.title for column in columns)]
+    groups: dict[str, list[list[CellText]]] = {}
     for row in rows:
-        about: list[Cell] = [str(row[name]) for name in ("label", "runs", "limit")]
-        groups.setdefault(str(row["task"]), []).append([*about, *(_estimate(row, column) for column in columns)])
-    return {"heads": heads, "texts": 1, "groups": list(groups.items())}
+        names: list[CellText] = [str(row[name]) for name in ("label", "runs", "limit")]
+        groups.setdefault(str(row["task"]), []).append([*names, *(_estimate(row, column) for column in columns)])
+    return {"headings": headings, "texts": 1, "groups": list(groups.items())}
 
 
-def _runs(rows: list[Row]) -> dict[str, Any]:
+def _runs(rows: list[TableRow]) -> dict[str, Any]:
     columns = [c for c in NUMBERS if any(_known(row.get(c.name)) for row in rows)]
-    heads = ["run", "algorithm", "status", "seed", "steps", "limit", *(column.title for column in columns)]
-    groups: dict[str, list[list[Cell]]] = {}
+    headings = ["run", "algorithm", "status", "seed", "steps", "limit", *(column.title for column in columns)]
+    groups: dict[str, list[list[CellText]]] = {}
     for row in rows:
-        about: list[Cell] = [str(row[name]) for name in ("run", "label", "status", "seed")]
-        about += [f"{row['steps']:,.0f}", f"{row['cost_limit']:g}"]
-        groups.setdefault(str(row["task"]), []).append([*about, *(_number(row.get(c.name), c) for c in columns)])
-    return {"heads": heads, "texts": 3, "groups": list(groups.items())}
+        names: list[CellText] = [str(row[name]) for name in ("run", "label", "status", "seed")]
+        names += [f"{row['steps']:,.0f}", f"{row['cost_limit']:g}"]
+        groups.setdefault(str(row["task"]), []).append([*names, *(_number(row.get(c.name), c) for c in columns)])
+    return {"headings": headings, "texts": 3, "groups": list(groups.items())}
 
 
-def _estimate(row: Row, column: Column) -> Cell:
+def _estimate(row: TableRow, column: NumberColumn) -> CellText:
     value, low, high = (row.get(column.name + end) for end in ("", "_low", "_high"))
     if not (_known(low) and _known(high)):
         return _number(value, column)
@@ -93,49 +93,49 @@ def _estimate(row: Row, column: Column) -> Cell:
     return [_number(value, column), f"[{ends[0]}, {ends[1]}]"]
 
 
-def _number(value: Any, column: Column) -> str:
-    return f"{column.scale * value:.{column.digits}f}{column.unit}" if _known(value) else NONE
+def _number(value: Any, column: NumberColumn) -> str:
+    return f"{column.scale * value:.{column.digits}f}{column.unit}" if _known(value) else MISSING
 
 
 def _known(value: Any) -> bool:
     return isinstance(value, int | float) and math.isfinite(value)
 
 
-def facts(sources: list[tuple[Source, list[Subject]]]) -> list[list[str]]:
-    """What was run and with what, as pairs of name and value."""
-    subjects = [subject for _, own in sources for subject in own]
-    configs = [subject.config for subject in subjects]
-    abouts = [source.about for source, _ in sources if source.about] or [_provenance(s.path) for s in subjects]
-    counts = {state: sum(subject.status == state for subject in subjects) for state in ("running", "interrupted")}
+def run_facts(sources: list[tuple[RunSource, list[ReportRun]]]) -> list[list[str]]:
+    """What was run, and with which versions on which machine, as pairs of name and value."""
+    runs = [run for _, own in sources for run in own]
+    configs = [run.config for run in runs]
+    origins = [source.study for source, _ in sources if source.study] or [_provenance(run.path) for run in runs]
+    counts = {state: sum(run.status == state for run in runs) for state in ("running", "interrupted")}
     state = ", ".join(f"{count} {name}" for name, count in counts.items() if count)
     pairs = [
-        ("runs", f"{len(subjects)}" + (f" ({state})" if state else "")),
+        ("runs", f"{len(runs)}" + (f" ({state})" if state else "")),
         ("algorithms", _list(config.algorithm for config in configs)),
         ("tasks", _list(config.env for config in configs)),
         ("seeds", _list(sorted({config.seed for config in configs}))),
         ("steps", _list(f"{steps:,}" for steps in sorted({config.steps for config in configs}))),
         ("cost limit", _list(f"{limit:g}" for limit in sorted({config.cost_limit for config in configs}))),
-        ("command", _list(about.get("command") for about in abouts)),
-        ("commit", _list(about.get("commit") for about in abouts)),
-        ("machine", _list(about.get("machine") for about in abouts)),
-        ("versions", _list(_versions(about) for about in abouts)),
+        ("command", _list(origin.get("command") for origin in origins)),
+        ("commit", _list(origin.get("commit") for origin in origins)),
+        ("machine", _list(origin.get("machine") for origin in origins)),
+        ("versions", _list(_versions(origin) for origin in origins)),
         ("page made by", f"flashbulb {__version__}"),
     ]
     return [[name, value] for name, value in pairs if value]
 
 
 def _list(values: Any) -> str:
-    """Each once; what there is none of is left out."""
+    """The distinct values, separated by commas; missing ones are left out."""
     return ", ".join(dict.fromkeys(str(value) for value in values if value not in (None, "")))
 
 
-def _versions(about: dict[str, Any]) -> str:
-    versions = about.get("versions", {})
+def _versions(origin: dict[str, Any]) -> str:
+    versions = origin.get("versions", {})
     named = versions.items() if isinstance(versions, dict) else ()
     return ", ".join(f"{name} {version}" for name, version in named if name in ("flashbulb", "jax", "mujoco"))
 
 
 def _provenance(run: Path) -> dict[str, Any]:
-    """What a run's config.json says beside the configuration, which has been read before."""
-    said: dict[str, Any] = json.loads((run / "config.json").read_text())
-    return said
+    """The content of config.json, which has versions and machine beside the settings."""
+    content: dict[str, Any] = json.loads((run / "config.json").read_text())
+    return content

@@ -1,7 +1,6 @@
 """The paper's experiments as data: one entry per figure.
 
-The paper does not say on which tasks its Figures 2, 5, 7 and 13 were made, nor which values of k Figure 7 shows; there
-the choice is ours.
+The paper does not name the tasks of its Figures 2, 5, 7 and 13, nor the values of k in Figure 7; those are our choice.
 """
 
 from __future__ import annotations
@@ -12,20 +11,20 @@ from typing import Any, Literal, NamedTuple
 
 from flashbulb.errors import UsageError
 
-Kind = Literal["curves", "bars", "bias", "time"]  # of `figures.draw`
-NOTHING: Mapping[str, Any] = MappingProxyType({})
+FigureKind = Literal["curves", "bars", "bias", "time"]  # see plots/study_figures.py
+NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
 class Variant(NamedTuple):
-    """A line in the figure: an algorithm, with settings of its own where the study varies one."""
+    """A line of the figure: an algorithm, and the settings that the study varies."""
 
     algorithm: str
     label: str
-    settings: Mapping[str, Any] = NOTHING
+    settings: Mapping[str, Any] = NO_SETTINGS
 
 
 class Study(NamedTuple):
-    """What is compared, on what, how it is drawn, and what the paper says comes out of it."""
+    """The variants and tasks of a figure, the kinds of figure to draw, and the result that the paper claims."""
 
     name: str
     figure: str
@@ -33,7 +32,7 @@ class Study(NamedTuple):
     claim: str
     variants: tuple[Variant, ...]
     tasks: tuple[str, ...]
-    kinds: tuple[Kind, ...] = ("curves", "bars")
+    kinds: tuple[FigureKind, ...] = ("curves", "bars")
 
     @property
     def measures_bias(self) -> bool:
@@ -72,8 +71,8 @@ _ALL = (
     Study(
         "safety-mujoco",
         "Figure 4",
-        "MICE and its peers on running robots with a speed limit.",
-        "MICE never violates the limit, as Saute and SimmerPID do not, and has a higher return than they.",
+        "MICE and its peers on velocity tasks.",
+        "MICE, Saute and SimmerPID never violate the limit, and MICE has the highest return of the three.",
         _algorithms(*PEERS),
         MUJOCO,
     ),
@@ -89,7 +88,7 @@ _ALL = (
     Study(
         "constants",
         "Figure 6 (a, b)",
-        "The intrinsic cost against nothing and against constants in its place.",
+        "The intrinsic cost compared with none and with constants.",
         "Constants lower the return, 5 violates the limit more often than 3, and MICE does best.",
         _algorithms("mice-cpo", "cpo", "constant-3-cpo", "constant-5-cpo", "constant-15-cpo"),
         ("SafetyPointGoal1-v0",),
@@ -130,7 +129,7 @@ _ALL = (
         "twin-critics",
         "Figures 11 and 12",
         "PIDLag with one cost critic, with the larger of two, and with MICE: bias, return and cost.",
-        "Two critics lessen the underestimation but do not end it; MICE does, and keeps the limit better.",
+        "Two critics reduce the underestimation but do not remove it; MICE does, and keeps the limit better.",
         _algorithms("pid-lag", "td3-pid", "mice-pid"),
         GOALS,
         ("bias", "curves", "bars"),
@@ -138,8 +137,8 @@ _ALL = (
     Study(
         "projection",
         "Figure 13",
-        "MICE-CPO with and without its random projection, and the time that each takes.",
-        "The projection costs neither return nor safety and substantially shortens training.",
+        "MICE-CPO with and without its random projection, and the training time of each.",
+        "The projection shortens training substantially, at the same return and safety.",
         _algorithms("mice-cpo", "mice-cpo-no-projection"),
         GYM,
         ("curves", "time"),
@@ -149,7 +148,8 @@ _ALL = (
 STUDIES: Mapping[str, Study] = {study.name: study for study in _ALL}
 
 
-def study_named(name: str) -> Study:
+def get_study(name: str) -> Study:
+    """The study of that name, or `UsageError`."""
     if name not in STUDIES:
         raise UsageError(f"study: unknown study {name!r}; the known ones are {', '.join(STUDIES)}.")
     return STUDIES[name]

@@ -1,7 +1,10 @@
-"""`python -m flashbulb.studies.parent_watchdog train ...`: Flashbulb in a process that does not outlive the one that started it.
+"""`python -m flashbulb.studies.parent_watchdog train ...`: run Flashbulb, and stop it when its parent process ends.
 
-Whoever starts it keeps the other end of its standard input open and writes nothing. When that end closes, which the
-operating system sees to however its holder ends, the run is asked to stop as with SIGTERM and writes a checkpoint.
+The parent holds the other end of standard input open and writes nothing. When the parent ends, for whatever reason,
+the operating system closes that pipe; the run then gets SIGTERM, writes a checkpoint and stops.
+
+This is a module of its own because it must import nothing: the watchdog starts first, and JAX only after the command
+line has set its environment variables.
 """
 
 from __future__ import annotations
@@ -12,16 +15,16 @@ import signal
 import threading
 
 
-def hold() -> None:
-    threading.Thread(target=_wait_for_the_end, daemon=True).start()
+def start_watchdog() -> None:
+    threading.Thread(target=_terminate_at_end_of_input, daemon=True).start()
 
 
-def _wait_for_the_end() -> None:
+def _terminate_at_end_of_input() -> None:
     while os.read(0, 1):
         pass
     os.kill(os.getpid(), signal.SIGTERM)
 
 
 if __name__ == "__main__":
-    hold()
+    start_watchdog()
     runpy.run_module("flashbulb", run_name="__main__")

@@ -1,10 +1,10 @@
-"""From a study and a scale to its runs, and where their files live.
+"""The plan of a study: its runs, and where their files are.
 
 studies/NAME-SCALE/
-    study.json       what was asked for, with what it was made, and the label of every run
+    study.json       the request, versions and machine, and the label of every run
     runs/JOB/        ordinary run directories
-    logs/JOB.log     what each run printed; JOB.failed says in one line why one could not go on, JOB.elsewhere that it
-                     runs on another machine
+    logs/JOB.log     the output of each run; JOB.failed gives the reason of a failure in one line, JOB.remote marks a
+                     run on another machine
     measures.csv, table.csv, table.md, figure*.png    made from the runs
 """
 
@@ -17,38 +17,38 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from flashbulb.envs.registry import resolve
-from flashbulb.config import Config, to_dict
-from flashbulb.errors import UsageError
 from flashbulb.algorithms.registry import configure, get_algorithm
+from flashbulb.config import Config, to_dict
+from flashbulb.envs.registry import resolve
+from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import write_whole
 from flashbulb.storage.run_directory import RunDirectory, load_config, provenance
-from flashbulb.studies.catalogue import NOTHING, Study, Variant, study_named
+from flashbulb.studies.catalogue import NO_SETTINGS, Study, Variant, get_study
 
 ScaleName = Literal["smoke", "short", "paper"]
-FREE = {"runs_dir", "threads", "vectorise"}  # settings that change no result
+IRRELEVANT_SETTINGS = {"runs_dir", "threads", "vectorise"}  # they do not change the results
 
 
-class Scale(NamedTuple):
-    """How long and how often."""
+class StudyScale(NamedTuple):
+    """Length of the runs, number of seeds, and how often the bias is measured."""
 
     steps: int
     seeds: tuple[int, ...]
     bias_every: int  # iterations; a measurement takes about as long as a million steps
-    settings: Mapping[str, Any] = NOTHING
+    settings: Mapping[str, Any] = NO_SETTINGS
 
 
-SCALES: dict[ScaleName, Scale] = {
-    "smoke": Scale(
+SCALES: dict[ScaleName, StudyScale] = {
+    "smoke": StudyScale(
         8_000, (0, 1), 2, {"num_envs": 4, "steps_per_iteration": 2_000, "checkpoint_every": 2, "bias_states": 4}
     ),
-    "short": Scale(1_000_000, (0, 1, 2), 10),
-    "paper": Scale(10_000_000, (0, 1, 2, 3, 4, 5), 25),
+    "short": StudyScale(1_000_000, (0, 1, 2), 10),
+    "paper": StudyScale(10_000_000, (0, 1, 2, 3, 4, 5), 25),
 }
 
 
-class Request(NamedTuple):
-    """Which part of a study, where not all of it; tasks and algorithms that the study does not have are added to it."""
+class StudyRequest(NamedTuple):
+    """The part of a study to run; empty fields mean all of it. Tasks and algorithms may be others than the study's."""
 
     tasks: tuple[str, ...] = ()
     algorithms: tuple[str, ...] = ()
@@ -56,44 +56,44 @@ class Request(NamedTuple):
     steps: int | None = None
 
 
-EVERYTHING = Request()
+WHOLE_STUDY = StudyRequest()
 
 
 class Job(NamedTuple):
-    """A run; its name is unique in the study and is that of the run's directory."""
+    """A run of the study. Its name is unique and names the run directory."""
 
     name: str
     config: Config
 
 
-class Plan(NamedTuple):
+class StudyPlan(NamedTuple):
     study: Study
     scale: ScaleName
-    request: Request
+    request: StudyRequest
     path: Path
     jobs: tuple[Job, ...]
-    labels: dict[str, str]  # job name -> line of the figure that it belongs to
+    labels: dict[str, str]  # job name -> label in tables and figures
 
     @property
-    def about(self) -> Path:
+    def study_file(self) -> Path:
         return self.path / "study.json"
 
-    def run(self, job: Job) -> Path:
+    def run_path(self, job: Job) -> Path:
         return self.path / "runs" / job.name
 
-    def log(self, job: Job) -> Path:
+    def log_path(self, job: Job) -> Path:
         return self.path / "logs" / f"{job.name}.log"
 
-    def failure(self, job: Job) -> Path:
+    def failure_path(self, job: Job) -> Path:
         return self.path / "logs" / f"{job.name}.failed"
 
-    def mark(self, job: Job) -> Path:
-        return self.path / "logs" / f"{job.name}.elsewhere"
+    def remote_marker(self, job: Job) -> Path:
+        return self.path / "logs" / f"{job.name}.remote"
 
 
-def make_plan(name: str, scale: ScaleName, directory: Path, request: Request = EVERYTHING) -> Plan:
-    """All algorithms and tasks with the first seed, then all with the next: what is there early is balanced."""
-    study, size = study_named(name), SCALES[scale]
+def make_plan(name: str, scale: ScaleName, directory: Path, request: StudyRequest = WHOLE_STUDY) -> StudyPlan:
+    """The plan of a named study. All runs of the first seed come first, so that early results are balanced."""
+    study, size = get_study(name), SCALES[scale]
     path = Path(directory) / f"{name}-{scale}"
     tasks = tuple(dict.fromkeys(resolve(task) for task in request.tasks)) or study.tasks
     variants = _variants(study, request.algorithms)
@@ -104,15 +104,15 @@ def make_plan(name: str, scale: ScaleName, directory: Path, request: Request = E
     for seed in dict.fromkeys(request.seeds or size.seeds):
         for task in tasks:
             for variant in variants:
-                job_name = _name(variant.label, task, seed)
+                job_name = _job_name(variant.label, task, seed)
                 own = settings | dict(variant.settings) | {"seed": seed, "name": job_name}
                 jobs.append(Job(job_name, configure(variant.algorithm, task, **own)))
                 labels[job_name] = variant.label
-    return Plan(study, scale, request, path, tuple(jobs), labels)
+    return StudyPlan(study, scale, request, path, tuple(jobs), labels)
 
 
 def _variants(study: Study, wanted: tuple[str, ...]) -> tuple[Variant, ...]:
-    """Those with the algorithm or label; an algorithm that the study does not have joins it as it is."""
+    """Variants with these algorithms or labels; other algorithms are added with their default settings."""
     if not wanted:
         return study.variants
     chosen: list[Variant] = []
@@ -124,33 +124,34 @@ def _variants(study: Study, wanted: tuple[str, ...]) -> tuple[Variant, ...]:
     return tuple({variant.label: variant for variant in chosen}.values())
 
 
-def _name(label: str, task: str, seed: int) -> str:
+def _job_name(label: str, task: str, seed: int) -> str:
     return "_".join(re.sub(r"[^\w.-]+", "-", part) for part in (label, task, f"seed{seed}"))
 
 
-def last_request(name: str, scale: ScaleName, directory: Path) -> Request:
-    """What was asked for last in that directory; everything if nothing was."""
-    plain = _read_about(Path(directory) / f"{name}-{scale}" / "study.json").get("request", {})
-    tasks, algorithms, seeds = (tuple(plain.get(field, ())) for field in ("tasks", "algorithms", "seeds"))
-    return Request(tasks, algorithms, seeds, plain.get("steps"))
+def last_request(name: str, scale: ScaleName, directory: Path) -> StudyRequest:
+    """The request that was saved last in the study's directory; the whole study if there is none."""
+    saved = _read_study_file(Path(directory) / f"{name}-{scale}" / "study.json").get("request", {})
+    algorithms = saved.get("algorithms", saved.get("recipes", ()))  # older studies have "recipes"
+    tasks, seeds = (tuple(saved.get(field, ())) for field in ("tasks", "seeds"))
+    return StudyRequest(tasks, tuple(algorithms), seeds, saved.get("steps"))
 
 
-def settle(plan: Plan, command: str) -> Plan:
-    """Write down what is asked for. Runs that were asked for here before stay part of the study.
+def save_plan(plan: StudyPlan, command: str) -> StudyPlan:
+    """Create the study's directory and write study.json; runs of earlier requests remain part of the study.
 
-    A run that is there with other settings is refused, for the study would compare what is not comparable.
+    A run that exists with other settings is refused, since the study would compare unlike runs.
     """
-    if os.path.isfile(plan.about) and RunDirectory(plan.path).is_locked():
+    if os.path.isfile(plan.study_file) and RunDirectory(plan.path).is_locked():
         raise UsageError(f"directory: {plan.path} is in use by another study; wait for it or stop it.")
-    refuse_other_settings(plan)
-    before = _read_about(plan.about).get("labels", {})
-    plan = plan._replace(labels={**before, **plan.labels})
+    check_existing_runs(plan)
+    earlier = _read_study_file(plan.study_file).get("labels", {})
+    plan = plan._replace(labels={**earlier, **plan.labels})
     for place in (plan.path / "runs", plan.path / "logs"):
         try:
             place.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise UsageError(f"directory: cannot make {place} ({error.strerror}); name a writable place.") from None
-    about = {
+    content = {
         "name": plan.study.name,
         "figure": plan.study.figure,
         "scale": plan.scale,
@@ -159,43 +160,47 @@ def settle(plan: Plan, command: str) -> Plan:
         "labels": plan.labels,
         **provenance(),
     }
-    write_whole(plan.about, (json.dumps(about, indent=2) + "\n").encode())
+    write_whole(plan.study_file, (json.dumps(content, indent=2) + "\n").encode())
     return plan
 
 
-def refuse_other_settings(plan: Plan) -> None:
+def check_existing_runs(plan: StudyPlan) -> None:
+    """Raise `UsageError` if a run of the plan exists with other settings."""
     for job in plan.jobs:
-        if not (plan.run(job) / "config.json").exists():
+        run = plan.run_path(job)
+        if not (run / "config.json").exists():
             continue
-        found, wanted = (flat(config) for config in (load_config(plan.run(job)), job.config))
+        found, wanted = (flat_settings(config) for config in (load_config(run), job.config))
         for field in wanted:
-            if field not in FREE and found[field] != wanted[field]:
+            if field not in IRRELEVANT_SETTINGS and found[field] != wanted[field]:
                 raise UsageError(
-                    f"{field}: {plan.run(job)} was made with {found[field]!r}, not with {wanted[field]!r}; "
+                    f"{field}: {run} was made with {found[field]!r}, not with {wanted[field]!r}; "
                     "name another --directory, or delete what is there."
                 )
 
 
-def flat(config: Config) -> dict[str, Any]:
-    """Settings under their dotted names, as the command line has them."""
-    return dict(_flat(to_dict(config), ""))
+def flat_settings(config: Config) -> dict[str, Any]:
+    """Settings under their dotted names, as on the command line."""
+    return dict(_flatten(to_dict(config), ""))
 
 
-def _flat(plain: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
+def _flatten(settings: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
     return [
         item
-        for name, value in plain.items()
-        for item in (_flat(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)])
+        for name, value in settings.items()
+        for item in (_flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)])
     ]
 
 
-def _read_about(path: Path) -> dict[str, Any]:
+def _read_study_file(path: Path) -> dict[str, Any]:
     try:
-        about = json.loads(path.read_text())
+        content = json.loads(path.read_text())
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:
         raise UsageError(f"directory: {path} cannot be read ({type(error).__name__}: {error}).") from None
-    if not isinstance(about, dict) or not all(isinstance(about.get(key, {}), dict) for key in ("labels", "request")):
-        raise UsageError(f"directory: {path} is not that of a study.")
-    return about
+    if not isinstance(content, dict) or not all(
+        isinstance(content.get(key, {}), dict) for key in ("labels", "request")
+    ):
+        raise UsageError(f"directory: {path} is not the study.json of a study.")
+    return content

@@ -1,8 +1,8 @@
-"""A study on any number of machines, through Ray. They need Flashbulb and no file system in common.
+"""A worker pool on a Ray cluster. The machines need the same version of Flashbulb and no common file system.
 
-Each job is a Ray task on one CPU. It trains in a directory of its machine, as a process just like those of a study on
-one machine, and streams what is new there to the driver. When its worker or its machine dies, the job is started again
-with what had reached the driver, and a run that is resumed ends bit for bit as if it had never stopped.
+Each job is a Ray task on one CPU. It trains in a temporary directory of its machine, as the same kind of process as in
+a `LocalPool`, and streams changed files to the driver. When a worker or its machine dies, the job is started again from
+the files that had reached the driver; a resumed run gives bit-identical results.
 """
 
 from __future__ import annotations
@@ -19,140 +19,139 @@ from typing import Any, NamedTuple
 from flashbulb import __version__
 from flashbulb.config import to_dict
 from flashbulb.errors import UsageError
-from flashbulb.studies.run_sync import Parcel, Sender, unpack
-from flashbulb.studies.plan import Job, Plan
-from flashbulb.studies.run_process import Ending, ending, start
+from flashbulb.studies.plan import Job, StudyPlan
+from flashbulb.studies.run_process import RunExit, run_exit, start_run
+from flashbulb.studies.run_sync import NO_CHANGES, FileChanges, RunWatcher, apply_changes
 from flashbulb.validation import rebuild
 
-LOOK_EVERY = 0.2  # seconds between a task's looks at its run
-SEND_EVERY = 5.0  # seconds between its parcels, but for new checkpoints, which go at once
+CHECK_SECONDS = 0.2  # between checks of the run by its task
+SEND_SECONDS = 5.0  # between messages; new checkpoints are sent at once
 
 
-class News(NamedTuple):
-    """What a task tells the driver; the last one says how it ended."""
+class TaskMessage(NamedTuple):
+    """From a task to the driver: changed files and new log output; the last message has the run's exit."""
 
-    parcel: Parcel
+    changes: FileChanges
     log: bytes = b""
-    ending: Ending | None = None
+    exit: RunExit | None = None
 
 
-def train_there(plain: dict[str, Any], parcel: Parcel, version: str) -> Iterator[News]:
-    """On the worker: begin the run or go on with it, and report."""
-    nothing = Parcel({}, ())
+def run_remote(settings: dict[str, Any], changes: FileChanges, version: str) -> Iterator[TaskMessage]:
+    """On the worker: train or resume the run whose files are in `changes`, and report its progress."""
     if version != __version__:
         reason = f"the worker has Flashbulb {__version__} and the driver {version}; install the same on all machines"
-        yield News(nothing, ending=Ending("failed", reason))
+        yield TaskMessage(NO_CHANGES, exit=RunExit("failed", reason))
         return
-    os.environ.pop("OMP_NUM_THREADS", None)  # Ray's; a run decides on its threads itself
+    os.environ.pop("OMP_NUM_THREADS", None)  # set by Ray; the run sets its own threads
     with tempfile.TemporaryDirectory(prefix="flashbulb-", ignore_cleanup_errors=True) as place:
-        config = dataclasses.replace(rebuild(plain), runs_dir=Path(place))
+        config = dataclasses.replace(rebuild(settings), runs_dir=Path(place))
         assert config.name is not None
         run, log = Path(place) / config.name, Path(place) / "log"
-        if parcel.files:
-            unpack(parcel, run)
-        process = start(config, run, log)
-        sender, told, sent = Sender(run), 0, 0.0
+        if changes.files:
+            apply_changes(changes, run)
+        process = start_run(config, run, log)
+        watcher, log_sent, last_sent = RunWatcher(run), 0, 0.0
         try:
             while process.poll() is None:
-                due = time.monotonic() - sent > SEND_EVERY
-                if run.is_dir() and (due or sender.has_new_checkpoint()):
-                    said = log.read_bytes()
-                    yield News(sender.pack(), said[told:])
-                    told, sent = len(said), time.monotonic()
-                time.sleep(LOOK_EVERY)
-            rest = sender.pack() if run.is_dir() else nothing
-            kind, reason = ending(process.returncode, log)
-            yield News(rest, log.read_bytes()[told:], Ending(kind, reason.replace(f"{place}/", "")))
+                due = time.monotonic() - last_sent > SEND_SECONDS
+                if run.is_dir() and (due or watcher.has_new_checkpoint()):
+                    output = log.read_bytes()
+                    yield TaskMessage(watcher.changes(), output[log_sent:])
+                    log_sent, last_sent = len(output), time.monotonic()
+                time.sleep(CHECK_SECONDS)
+            rest = watcher.changes() if run.is_dir() else NO_CHANGES
+            status, reason = run_exit(process.returncode, log)
+            yield TaskMessage(rest, log.read_bytes()[log_sent:], RunExit(status, reason.replace(f"{place}/", "")))
         finally:
             process.kill()
             process.wait()
 
 
-class RayCluster:
-    """Tasks, as many at a time as the cluster has CPUs; machines may join and leave."""
+class RayPool:
+    """As many tasks at a time as the cluster has CPUs; machines may join and leave."""
 
-    def __init__(self, plan: Plan, address: str | None = None, processes: int | None = None) -> None:
+    def __init__(self, plan: StudyPlan, address: str | None = None, processes: int | None = None) -> None:
         self.plan, self.ray = plan, load_ray()
         self.limit = processes
         self.tasks: dict[Any, Job] = {}
         self._connect(address)
-        # A task that dies is for us to start again: from its last checkpoint and not from the beginning.
-        self.submit = self.ray.remote(num_cpus=1, max_retries=0, max_calls=1)(train_there)
+        # Ray would retry a task from the beginning; the runner resumes it from its last checkpoint instead.
+        self.submit = self.ray.remote(num_cpus=1, max_retries=0, max_calls=1)(run_remote)
 
     def _connect(self, address: str | None) -> None:
         quiet = {"logging_level": "ERROR", "log_to_driver": False}
         if address is not None:
-            refuse_silent(address)
+            check_address(address)
         try:
             if address is None:
                 self.ray.init(num_cpus=self.limit, include_dashboard=False, **quiet)
             else:
                 self.ray.init(address=address, **quiet)
-        except Exception as error:  # Ray has many kinds, bare ones too
-            where, said = address or "this machine", " ".join(str(error).split())[:300].rstrip(".")
+        except Exception as error:  # Ray raises many types, plain Exception among them
+            where, detail = address or "this machine", " ".join(str(error).split())[:300].rstrip(".")
             hint = "if the cluster has a token, set RAY_AUTH_MODE=token"
-            raise UsageError(f"ray_address: no Ray can be had at {where} ({said}); {hint}.") from None
+            raise UsageError(f"ray_address: cannot connect to Ray at {where} ({detail}); {hint}.") from None
 
     @property
-    def count(self) -> int:
-        there = int(self.ray.cluster_resources().get("CPU", 0))
-        return max(1, min(there, self.limit or there))
+    def size(self) -> int:
+        cpus = int(self.ray.cluster_resources().get("CPU", 0))
+        return max(1, min(cpus, self.limit or cpus))
 
-    def free(self) -> bool:
-        return len(self.tasks) < self.count
+    def has_free_slot(self) -> bool:
+        return len(self.tasks) < self.size
 
     def start(self, job: Job) -> None:
-        run = self.plan.run(job)
-        there = Sender(run).pack() if run.is_dir() else Parcel({}, ())
-        self.plan.log(job).touch()  # it is there, even if nothing is ever heard of the task
-        self.plan.mark(job).touch()
-        stream = self.submit.options(num_returns="streaming").remote(to_dict(job.config), there, __version__)
+        run = self.plan.run_path(job)
+        files = RunWatcher(run).changes() if run.is_dir() else NO_CHANGES
+        self.plan.log_path(job).touch()  # so that it exists even if the task sends nothing
+        self.plan.remote_marker(job).touch()
+        stream = self.submit.options(num_returns="streaming").remote(to_dict(job.config), files, __version__)
         self.tasks[stream] = job
 
-    def ended(self) -> list[tuple[Job, Ending]]:
-        """Write down what has arrived; whoever is heard of for the last time has ended."""
+    def poll(self) -> list[tuple[Job, RunExit]]:
+        """Write the files that have arrived, and return the jobs that have ended."""
         if not self.tasks:
             return []
-        over: list[tuple[Job, Ending]] = []
+        ended: list[tuple[Job, RunExit]] = []
         ready, _ = self.ray.wait(list(self.tasks), num_returns=len(self.tasks), timeout=0, fetch_local=False)
         for stream in ready:
             job = self.tasks[stream]
-            final = self._hear(stream, job)
-            if final is not None:
+            exit_ = self._receive(stream, job)
+            if exit_ is not None:
                 del self.tasks[stream]
-                self.plan.mark(job).unlink(missing_ok=True)
-                over.append((job, final))
-        return over
+                self.plan.remote_marker(job).unlink(missing_ok=True)
+                ended.append((job, exit_))
+        return ended
 
-    def _hear(self, stream: Any, job: Job) -> Ending | None:
+    def _receive(self, stream: Any, job: Job) -> RunExit | None:
         try:
-            news: News = self.ray.get(next(stream))
+            message: TaskMessage = self.ray.get(next(stream))
         except StopIteration:
-            return Ending("killed", "its task ended without a word")
+            return RunExit("killed", "its task ended without a message")
         except self.ray.exceptions.TaskCancelledError:
-            return Ending("stopped", "was stopped")
-        except self.ray.exceptions.RayTaskError as error:  # an exception in our code over there
-            return Ending("failed", str(error).strip().splitlines()[-1])
+            return RunExit("stopped", "was stopped")
+        except self.ray.exceptions.RayTaskError as error:  # an exception in `run_remote`
+            return RunExit("failed", str(error).strip().splitlines()[-1])
         except self.ray.exceptions.RayError as error:
-            return Ending("killed", f"its worker died ({type(error).__name__})")
-        unpack(news.parcel, self.plan.run(job))
-        with self.plan.log(job).open("ab") as log:
-            log.write(news.log)
-        return news.ending
+            return RunExit("killed", f"its worker died ({type(error).__name__})")
+        apply_changes(message.changes, self.plan.run_path(job))
+        with self.plan.log_path(job).open("ab") as log:
+            log.write(message.log)
+        return message.exit
 
     def stop(self) -> None:
-        """What has reached us is what they go on from."""
+        """Cancel all tasks; they can be resumed from the files that have reached the driver."""
         for stream in self.tasks:
             self.ray.cancel(stream)
 
     def close(self) -> None:
         for job in self.tasks.values():
-            self.plan.mark(job).unlink(missing_ok=True)
+            self.plan.remote_marker(job).unlink(missing_ok=True)
         self.ray.shutdown()
 
 
-def refuse_silent(address: str) -> None:
-    """Ray itself would try for minutes."""
+def check_address(address: str) -> None:
+    """Raise `UsageError` if the address is malformed or does not answer; Ray itself would try for minutes."""
     if address == "auto":
         return
     host, _, port = address.rpartition(":")
@@ -161,13 +160,11 @@ def refuse_silent(address: str) -> None:
     try:
         socket.create_connection((host, int(port)), timeout=10).close()
     except (OSError, OverflowError) as error:
-        raise UsageError(
-            f"ray_address: nobody answers at {address} ({error}); is `ray start --head` running?"
-        ) from None
+        raise UsageError(f"ray_address: no answer from {address} ({error}); is `ray start --head` running?") from None
 
 
 def load_ray() -> Any:
-    """The package, or one sentence; it reports to nobody how it is used."""
+    """Import Ray with usage reports turned off, or raise `UsageError`."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     try:
         import ray

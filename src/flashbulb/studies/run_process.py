@@ -1,89 +1,144 @@
-"""A job as a process of its own: what it is told, how it ended and why. The same here and on a cluster's machines."""
+"""Runs as processes: the command line of a run, why it ended, and a pool of such processes on this machine.
+
+Ray workers start their runs in the same way (`ray_cluster.py`).
+"""
 
 from __future__ import annotations
 
+import contextlib
 import os
 import shlex
 import signal
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple
 
-from flashbulb.config import Config
 from flashbulb.algorithms.registry import configure
-from flashbulb.storage.run_directory import SPACES_FILE as FILE  # the last thing that a run writes before its first iteration
-from flashbulb.studies.plan import flat
+from flashbulb.config import Config
+from flashbulb.cores import usable_cores
+from flashbulb.storage.run_directory import SPACES_FILE  # the last file that a run writes before its first iteration
+from flashbulb.studies.plan import Job, StudyPlan, flat_settings
 
 
-class Ending(NamedTuple):
-    """How a process ended. One that was killed may be started again; one that failed would fail again."""
+class RunExit(NamedTuple):
+    """How a process ended. A killed or stopped run can be resumed; a failed one would fail again."""
 
-    kind: str  # finished, stopped, failed, killed
+    status: Literal["finished", "stopped", "failed", "killed"]
     reason: str = ""
 
 
-def start(config: Config, run: Path, log: Path) -> subprocess.Popen[bytes]:
-    """Begin the run, or go on with it where it is there already."""
-    words = command(config, run)
+def start_run(config: Config, run: Path, log: Path) -> subprocess.Popen[bytes]:
+    """Start a process that trains the run, or resumes it if the directory holds one."""
+    arguments = run_command(config, run)
     with log.open("ab") as output:
-        output.write(f"\nflashbulb {shlex.join(words)}\n".encode())
+        output.write(f"\nflashbulb {shlex.join(arguments)}\n".encode())
         output.flush()
         return subprocess.Popen(
-            [sys.executable, "-m", "flashbulb.studies.parent_watchdog", *words],
+            [sys.executable, "-m", "flashbulb.studies.parent_watchdog", *arguments],
             stdin=subprocess.PIPE,
             stdout=output,
             stderr=subprocess.STDOUT,
             env=os.environ | {"PYTHONUNBUFFERED": "1"},
-            start_new_session=True,  # a Ctrl-C is for us to hear and to pass on
+            start_new_session=True,  # Ctrl-C goes to the study alone, which then stops its runs
         )
 
 
-def command(config: Config, run: Path) -> list[str]:
-    """What a person would type after `flashbulb`."""
-    if (run / FILE).exists():
+def run_command(config: Config, run: Path) -> list[str]:
+    """The arguments of `flashbulb` that train or resume the run."""
+    if (run / SPACES_FILE).exists():
         return ["resume", str(run), *(["--threads", str(config.threads)] if config.threads else [])]
-    _clear_stillborn(run)
-    return ["train", config.algorithm, config.env, *options(config)]
+    _remove_incomplete(run)
+    return ["train", config.algorithm, config.env, *run_options(config)]
 
 
-def options(config: Config) -> list[str]:
-    """All that differs from what the algorithm would do anyway."""
-    usual = flat(configure(config.algorithm, config.env))
+def run_options(config: Config) -> list[str]:
+    """Options for all settings that differ from the algorithm's defaults."""
+    defaults = flat_settings(configure(config.algorithm, config.env))
     words: list[str] = []
-    for field, value in flat(config).items():
-        if value != usual[field]:
-            words += [f"--{field.replace('_', '-')}", *_words(value)]
+    for field, value in flat_settings(config).items():
+        if value != defaults[field]:
+            words += [f"--{field.replace('_', '-')}", *_option_values(value)]
     return words
 
 
-def _words(value: Any) -> list[str]:
+def _option_values(value: Any) -> list[str]:
     if value is True:  # a flag
         return []
     return [str(item) for item in value] if isinstance(value, tuple | list) else [str(value)]
 
 
-def _clear_stillborn(run: Path) -> None:
-    """A process that was killed while it made its directory left something that can be neither begun nor resumed."""
-    for name in (".lock", "config.json", "config.json.tmp", f"{FILE}.tmp"):
+def _remove_incomplete(run: Path) -> None:
+    """Remove a directory whose process was killed while creating it: it can be neither trained nor resumed."""
+    for name in (".lock", "config.json", "config.json.tmp", f"{SPACES_FILE}.tmp"):
         (run / name).unlink(missing_ok=True)
     for path in (run / "checkpoints", run):
         if path.is_dir():
             path.rmdir()
 
 
-def ending(code: int, log: Path) -> Ending:
+def run_exit(code: int, log: Path) -> RunExit:
+    """Interpret an exit code; the reason of a failure is the last message in the log."""
     if code == 0:
-        return Ending("finished")
+        return RunExit("finished")
     if code in (128 + signal.SIGINT, 128 + signal.SIGTERM):
-        return Ending("stopped", "was stopped")
+        return RunExit("stopped", "was stopped")
     if code < 0:
-        return Ending("killed", f"was killed by signal {-code} ({signal.Signals(-code).name})")
-    return Ending("failed", last_words(log) or f"ended with exit code {code}")
+        return RunExit("killed", f"was killed by signal {-code} ({signal.Signals(-code).name})")
+    return RunExit("failed", _last_message(log) or f"ended with exit code {code}")
 
 
-def last_words(log: Path) -> str:
-    """The sentence with which Flashbulb ended, or the last line of a traceback."""
+def _last_message(log: Path) -> str:
+    """Flashbulb's own error message if there is one, else the last line of the traceback."""
     lines = [line.strip() for line in log.read_text(errors="replace").splitlines() if line.strip()]
-    said = [line for line in lines[-5:] if line.startswith("flashbulb: ")]
-    return (said or lines or [""])[-1].removeprefix("flashbulb: ")
+    messages = [line for line in lines[-5:] if line.startswith("flashbulb: ")]
+    return (messages or lines or [""])[-1].removeprefix("flashbulb: ")
+
+
+class RunningJob(NamedTuple):
+    job: Job
+    process: subprocess.Popen[bytes]
+
+
+class LocalPool:
+    """Processes on this machine, one thread each, pinned to a core each where the operating system allows it."""
+
+    def __init__(self, plan: StudyPlan, processes: int | None = None) -> None:
+        self.plan = plan
+        self.cores = usable_cores()
+        self.size: int = processes or len(self.cores)
+        self.slots: dict[int, RunningJob] = {}
+
+    def has_free_slot(self) -> bool:
+        return len(self.slots) < self.size
+
+    def start(self, job: Job) -> None:
+        slot = min(set(range(self.size)) - set(self.slots))
+        process = start_run(job.config, self.plan.run_path(job), self.plan.log_path(job))
+        if hasattr(os, "sched_setaffinity"):
+            with contextlib.suppress(OSError):  # the process has already ended
+                os.sched_setaffinity(process.pid, {self.cores[slot % len(self.cores)]})
+        self.slots[slot] = RunningJob(job, process)
+
+    def poll(self) -> list[tuple[Job, RunExit]]:
+        ended = {slot: running for slot, running in self.slots.items() if running.process.poll() is not None}
+        for slot, running in ended.items():
+            _close_input(running.process)
+            del self.slots[slot]
+        return [(job, run_exit(process.returncode, self.plan.log_path(job))) for job, process in ended.values()]
+
+    def stop(self) -> None:
+        for _, process in self.slots.values():
+            process.terminate()
+
+    def close(self) -> None:
+        """Kill the processes that still run."""
+        for _, process in self.slots.values():
+            process.kill()
+            process.wait()
+            _close_input(process)
+
+
+def _close_input(process: subprocess.Popen[bytes]) -> None:
+    assert process.stdin is not None
+    process.stdin.close()

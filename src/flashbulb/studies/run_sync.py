@@ -1,7 +1,7 @@
-"""A run's directory sent from one machine to another, piece by piece, as plain bytes.
+"""Copies a run directory from one machine to another as it grows: only changed files, as plain bytes.
 
-The sender reads checkpoints before the rows that they follow, and the receiver writes them after, so that whenever
-either of them dies the receiver has a directory that can be resumed.
+The source reads checkpoints before the metrics that lead to them, and the target writes them after. So the target can
+be resumed at any time, whichever of the two machines fails.
 """
 
 from __future__ import annotations
@@ -12,66 +12,66 @@ from typing import NamedTuple
 from flashbulb.errors import RunError
 from flashbulb.storage.checkpoint import write_whole
 
-LOCAL = (".lock",)  # of no use to anyone else
-UNFINISHED = (".tmp",)
+LOCAL_FILES = (".lock",)  # meaningful on one machine only
+PARTIAL_SUFFIX = ".tmp"
 CHECKPOINTS = "checkpoints"
 
 
-class Parcel(NamedTuple):
-    """What changed since the last one: files by their path in the run's directory, and files that are gone."""
+class FileChanges(NamedTuple):
+    """Contents of new and changed files by their path in the run directory, and the paths of deleted files."""
 
     files: dict[str, bytes]
-    gone: tuple[str, ...]
-
-    @property
-    def has_checkpoint(self) -> bool:
-        return any(name.startswith(CHECKPOINTS) for name in self.files)
+    deleted: tuple[str, ...]
 
 
-class Sender:
-    """Remembers what it has sent."""
+NO_CHANGES = FileChanges({}, ())
+
+
+class RunWatcher:
+    """Finds what changed in a run directory since the last call of `changes`."""
 
     def __init__(self, run: Path) -> None:
         self.run = run
-        self.sent: dict[str, tuple[int, int]] = {}
+        self.known: dict[str, tuple[int, int]] = {}
 
-    def pack(self) -> Parcel:
-        there = _listing(self.run)
+    def changes(self) -> FileChanges:
+        present = _list_files(self.run)
         files: dict[str, bytes] = {}
-        for name in sorted(there, key=_checkpoints_first):
-            if self.sent.get(name) != there[name]:
+        for name in sorted(present, key=_checkpoints_first):
+            if self.known.get(name) != present[name]:
                 try:
                     files[name] = (self.run / name).read_bytes()
-                except FileNotFoundError:  # an old checkpoint that has just made room
-                    del there[name]
-        gone = tuple(set(self.sent) - set(there))
-        self.sent = there
-        return Parcel(files, gone)
+                except FileNotFoundError:  # an old checkpoint, deleted in the meantime
+                    del present[name]
+        deleted = tuple(set(self.known) - set(present))
+        self.known = present
+        return FileChanges(files, deleted)
 
     def has_new_checkpoint(self) -> bool:
-        return any(name.startswith(CHECKPOINTS) and name not in self.sent for name in _listing(self.run))
+        return any(name.startswith(CHECKPOINTS) and name not in self.known for name in _list_files(self.run))
 
 
-def unpack(parcel: Parcel, run: Path) -> None:
-    for name in sorted(parcel.files, key=_checkpoints_first, reverse=True):
+def apply_changes(changes: FileChanges, run: Path) -> None:
+    """Bring a copy of the run directory up to date."""
+    for name in sorted(changes.files, key=_checkpoints_first, reverse=True):
         path = _inside(run, name)
         path.parent.mkdir(parents=True, exist_ok=True)
-        write_whole(path, parcel.files[name])
-    for name in parcel.gone:
+        write_whole(path, changes.files[name])
+    for name in changes.deleted:
         _inside(run, name).unlink(missing_ok=True)
 
 
-def _listing(run: Path) -> dict[str, tuple[int, int]]:
-    """Files with size and time of change."""
+def _list_files(run: Path) -> dict[str, tuple[int, int]]:
+    """Size and modification time of every file that is to be copied."""
     found = {}
     for path in run.rglob("*"):
-        if path.name in LOCAL or path.name.endswith(UNFINISHED) or not path.is_file():
+        if path.name in LOCAL_FILES or path.name.endswith(PARTIAL_SUFFIX) or not path.is_file():
             continue
         try:
-            about = path.stat()
+            info = path.stat()
         except FileNotFoundError:
             continue
-        found[path.relative_to(run).as_posix()] = (about.st_size, about.st_mtime_ns)
+        found[path.relative_to(run).as_posix()] = (info.st_size, info.st_mtime_ns)
     return found
 
 
@@ -80,7 +80,7 @@ def _checkpoints_first(name: str) -> tuple[bool, str]:
 
 
 def _inside(run: Path, name: str) -> Path:
-    """Another machine names the file; it must not name one elsewhere."""
+    """The file's path. The name comes from another machine, so paths outside the run directory are refused."""
     relative = PurePosixPath(name)
     if relative.is_absolute() or ".." in relative.parts:
         raise RunError(f"a worker sent a file called {name!r}, which is not in the run's directory.")

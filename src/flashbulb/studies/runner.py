@@ -1,105 +1,125 @@
-"""Runs a study's jobs on whatever can run them: in order, each from where it was, whatever becomes of the others."""
+"""Runs the jobs of a study on a pool of workers, resumes what was killed, and writes the results."""
 
 from __future__ import annotations
 
 import time
 from collections import Counter, deque
+from pathlib import Path
 from typing import Protocol
 
 from rich.console import Console
 
+from flashbulb.analysis.run_table import write_table
 from flashbulb.errors import Interrupted
+from flashbulb.plots.study_figures import draw_study_figure
 from flashbulb.storage.checkpoint import Checkpoints
 from flashbulb.storage.run_directory import RunDirectory
+from flashbulb.storage.run_list import read_run
+from flashbulb.studies.plan import Job, StudyPlan
+from flashbulb.studies.run_process import RunExit
+from flashbulb.studies.status import LiveTable, RunStatus
 from flashbulb.training.graceful_stop import Wish, graceful_stop
-from flashbulb.studies.live_table import Board
-from flashbulb.studies.plan import Job, Plan
-from flashbulb.studies.run_process import Ending
-from flashbulb.studies.status import Line
 
-TRIES = 3  # of a job that something kills without its getting any further
-PAUSE = 0.1  # seconds between looks
+MAX_KILLS = 3  # of a job at the same checkpoint
+POLL_SECONDS = 0.1
 
 
-class Workers(Protocol):
-    """Those who run jobs: processes of this machine, or tasks on a cluster."""
+class WorkerPool(Protocol):
+    """Runs jobs: as processes of this machine (`LocalPool`) or as tasks of a cluster (`RayPool`)."""
 
     @property
-    def count(self) -> int:
-        """Jobs at a time."""
+    def size(self) -> int:
+        """Number of jobs that run at the same time."""
 
-    def free(self) -> bool: ...
+    def has_free_slot(self) -> bool: ...
 
     def start(self, job: Job) -> None: ...
 
-    def ended(self) -> list[tuple[Job, Ending]]: ...
+    def poll(self) -> list[tuple[Job, RunExit]]:
+        """Jobs that have ended since the last call."""
 
     def stop(self) -> None:
-        """Ask all to stop where they can go on later; what they end with is still reported by `ended`."""
+        """Ask all jobs to stop such that they can be resumed; `poll` still reports them."""
 
     def close(self) -> None: ...
 
 
-def execute(plan: Plan, workers: Workers, console: Console, command: str) -> list[Line]:
-    """Until every job is finished or has failed. A signal stops all; `command` is how to go on."""
-    with RunDirectory(plan.path).locked(), Board(plan, console, workers.count) as board:
-        waiting = deque(job for job in plan.jobs if board.lines[job.name].state != "finished")
+def run_study(plan: StudyPlan, pool: WorkerPool, console: Console, command: str) -> list[RunStatus]:
+    """Run until every job is finished or failed. A signal stops all; `command`, which resumes, is then printed."""
+    with RunDirectory(plan.path).locked(), LiveTable(plan, console, pool.size) as table:
+        waiting = deque(job for job in plan.jobs if table.statuses[job.name].state != "finished")
         try:
             with graceful_stop() as wish:
-                _work(plan, waiting, workers, board, wish)
+                _run_jobs(plan, waiting, pool, table, wish)
         finally:
-            workers.close()
-    if wish.signal and any(line.state in ("interrupted", "waiting") for line in board.lines.values()):
-        finished = sum(line.state == "finished" for line in board.lines.values())
+            pool.close()
+    statuses = list(table.statuses.values())
+    if wish.signal and any(status.state in ("interrupted", "waiting") for status in statuses):
+        finished = sum(status.state == "finished" for status in statuses)
         raise Interrupted(
             f"stopped with {finished} of {len(plan.jobs)} runs finished; go on with: {command}", wish.code
         )
-    return list(board.lines.values())
+    return statuses
 
 
-def _work(plan: Plan, waiting: deque[Job], workers: Workers, board: Board, wish: Wish) -> None:
-    patience, working, stopping = Patience(plan), set[str](), False
-    while working or (waiting and not stopping):
+def _run_jobs(plan: StudyPlan, waiting: deque[Job], pool: WorkerPool, table: LiveTable, wish: Wish) -> None:
+    retries, running, stopping = RetryPolicy(plan), set[str](), False
+    while running or (waiting and not stopping):
         if wish.signal and not stopping:
             stopping = True
-            workers.stop()
-        while waiting and not stopping and workers.free() and (job := _startable(plan, waiting)):
-            plan.failure(job).unlink(missing_ok=True)
-            workers.start(job)
-            working.add(job.name)
-            board.begun(job)
-        for job, (kind, reason) in workers.ended():
-            working.discard(job.name)
-            if kind in ("killed", "stopped") and not stopping:  # by somebody else
-                if patience.lasts(job):
+            pool.stop()
+        while waiting and not stopping and pool.has_free_slot() and (job := _next_unlocked(plan, waiting)):
+            plan.failure_path(job).unlink(missing_ok=True)
+            pool.start(job)
+            running.add(job.name)
+            table.job_started(job)
+        for job, (status, reason) in pool.poll():
+            running.discard(job.name)
+            if status in ("killed", "stopped") and not stopping:  # by another process
+                if retries.may_retry(job):
                     waiting.append(job)
-                    board.ended(job, f"{reason}; will be resumed")
+                    table.job_ended(job, f"{reason}; will be resumed")
                     continue
-                kind = "failed"
-            if kind == "failed":
-                plan.failure(job).write_text(reason + "\n")
-            board.ended(job, reason or kind)
-        board.refresh()
-        time.sleep(PAUSE)
+                status = "failed"
+            if status == "failed":
+                plan.failure_path(job).write_text(reason + "\n")
+            table.job_ended(job, reason or status)
+        table.refresh()
+        time.sleep(POLL_SECONDS)
 
 
-class Patience:
-    """With jobs that something kills: as long as they get further, and a few times more."""
+class RetryPolicy:
+    """A killed job is resumed unless it was killed MAX_KILLS times without a new checkpoint."""
 
-    def __init__(self, plan: Plan) -> None:
+    def __init__(self, plan: StudyPlan) -> None:
         self.plan = plan
         self.kills: Counter[tuple[str, int]] = Counter()
 
-    def lasts(self, job: Job) -> bool:
-        reached = max(Checkpoints(self.plan.run(job) / "checkpoints").iterations(), default=0)
+    def may_retry(self, job: Job) -> bool:
+        reached = max(Checkpoints(self.plan.run_path(job) / "checkpoints").iterations(), default=0)
         self.kills[job.name, reached] += 1
-        return self.kills[job.name, reached] < TRIES
+        return self.kills[job.name, reached] < MAX_KILLS
 
 
-def _startable(plan: Plan, waiting: deque[Job]) -> Job | None:
-    """The first that no process of an earlier study is still finishing with."""
+def _next_unlocked(plan: StudyPlan, waiting: deque[Job]) -> Job | None:
+    """Take the first job whose directory is not locked: a process of an earlier study may still be writing to it."""
     for job in waiting:
-        if not RunDirectory(plan.run(job)).is_locked():
+        if not RunDirectory(plan.run_path(job)).is_locked():
             waiting.remove(job)
             return job
     return None
+
+
+def write_results(plan: StudyPlan) -> list[Path]:
+    """Write the table and the figures of all finished runs in the study's directory; return the files to look at."""
+    runs = [plan.path / "runs" / name for name in plan.labels]
+    runs = [run for run in runs if (run / "config.json").exists() and read_run(run).status == "finished"]
+    if not runs:
+        return []
+    write_table(plan.path, runs, plan.labels)
+    written = [plan.path / "table.md"]
+    for kind in plan.study.kinds:
+        path = plan.path / ("figure.png" if kind == plan.study.kinds[0] else f"figure-{kind}.png")
+        draw_study_figure(kind, runs, path, plan.labels)
+        written.append(path)
+    return written

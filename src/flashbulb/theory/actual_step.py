@@ -1,7 +1,7 @@
 """Training's own CPO step on a tabular softmax policy, with exact expectations in place of a batch.
 
-The one module of this room that knows `learn`: Theorem 2 speaks of the policy that the update returns, and a
-second implementation of the update would prove nothing about the first.
+The only module of `theory` that uses `algorithms`: Theorem 2 is about the policy that the update returns, so it must be
+checked on the implementation that training uses.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from flashbulb.theory.cmdp import Table
 
 
 class TabularSoftmax(Categorical):
-    """Logits are the parameters, (S, A); an observation is a state's index. KL is weighted row by row."""
+    """The parameters are the logits (S, A), an observation is the index of a state, and the KL has a weight per row."""
 
     def __init__(self, actions: int, row_weights: jax.Array) -> None:
         super().__init__(Discrete(actions))
@@ -44,7 +44,7 @@ def _step(
     constraint: jax.Array,
     config: TrustRegionConfig,
 ) -> tuple[jax.Array, jax.Array]:
-    """Every pair (s, a) is one row of the batch; weights turn the mean over rows into E over d^pi and pi."""
+    """Every pair (s, a) is a row of the batch; the weights turn the mean over rows into E over d^pi and pi."""
     states, actions = logits.shape
     rows = jnp.arange(states * actions)
     state, action = rows // actions, rows % actions
@@ -63,7 +63,7 @@ def cpo_update(
     constraint: float,
     config: TrustRegionConfig,
 ) -> tuple[np.ndarray, int]:
-    """Logits of pi_{k+1}, and which case of CPO it was. `constraint` is in the units of `cost_advantage`."""
+    """Logits of pi_{k+1}, and the case of CPO's step. `constraint` is in the units of `cost_advantage`."""
     arrays = (jnp.asarray(x, jnp.float32) for x in (logits, occupied, reward_advantage, cost_advantage, constraint))
     new, case = _step(*arrays, config)
     return np.asarray(new, np.float64), int(case)
@@ -78,6 +78,6 @@ def _closed_form(
 
 
 def closed_form_step(h_g: np.ndarray, h_b: np.ndarray, g: np.ndarray, b: np.ndarray, c: float, kl: float) -> np.ndarray:
-    """x of Appendix A.1 by training's solve_dual and primal_step, given H^-1 g and H^-1 b."""
+    """The step x of Appendix A.1 by training's solve_dual and primal_step, given H^-1 g and H^-1 b."""
     arrays = (jnp.asarray(x, jnp.float32) for x in (h_g, h_b, g, b, c))
     return np.asarray(_closed_form(*arrays, TrustRegionConfig(kl=kl, recover="infeasible")), np.float64)

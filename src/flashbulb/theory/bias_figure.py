@@ -9,13 +9,13 @@ from typing import Any
 import numpy as np
 
 from flashbulb.config import BalanceConfig, MemoryConfig
-from flashbulb.theory.q_learning import Schedule, Trace, learn_with_intrinsic_cost, learn_with_twin_maximum
-from flashbulb.theory.worlds import cliff
+from flashbulb.theory.example_cmdps import cliff
+from flashbulb.theory.q_learning import LearningSchedule, Trace, learn_with_intrinsic_cost, learn_with_twin_maximum
 
 SEEDS = 8
 NOISE = 0.1
-# A step size that does not vanish, as a network's does not: so the noise, and with it the bias, stays.
-SCHEDULE = Schedule(iterations=500, steps=500, power=0.7, floor=0.1)
+# The step size does not vanish, as for a network, so the noise and its bias remain.
+SCHEDULE = LearningSchedule(iterations=500, steps=500, power=0.7, floor=0.1)
 KERNEL = MemoryConfig(embedding=0, xi=0.1)
 
 Learner = Callable[[np.random.Generator], Trace]
@@ -29,7 +29,7 @@ def _twin(shared: float) -> Learner:
     return lambda rng: learn_with_twin_maximum(cliff(), SCHEDULE, NOISE, shared, rng)
 
 
-# Okabe and Ito's colours, which all eyes can tell apart; line styles tell the variants of one method.
+# Colours of Okabe and Ito, safe for colour-blind readers; line styles distinguish variants of one method.
 CURVES: dict[str, tuple[Learner, str, str]] = {
     r"$Q_C$": (_intrinsic(BalanceConfig(initial=0.0, rate=0.0)), "#000000", "-"),
     "twin maximum, independent noise": (_twin(0.0), "#0072B2", "-"),
@@ -40,20 +40,20 @@ CURVES: dict[str, tuple[Learner, str, str]] = {
 
 
 def learn_curves() -> dict[str, list[Trace]]:
-    """Every critic with the same seeds."""
+    """Learning curves of every critic, with the same seeds."""
     return {name: [learner(np.random.default_rng(i)) for i in range(SEEDS)] for name, (learner, *_) in CURVES.items()}
 
 
-def _draw(axes: Any, runs: list[np.ndarray], colour: str, style: str, label: str) -> None:
-    """Mean over seeds, with the band of its 95 % interval."""
+def _draw_curve(axes: Any, runs: list[np.ndarray], colour: str, style: str, label: str) -> None:
+    """Plot the mean over seeds and its 95 % interval."""
     mean, error = np.mean(runs, 0), 1.96 * np.std(runs, 0, ddof=1) / np.sqrt(len(runs))
     updates = (1 + np.arange(len(mean))) * SCHEDULE.steps
     axes.plot(updates, mean, style, color=colour, linewidth=1.6, label=label)
     axes.fill_between(updates, mean - error, mean + error, color=colour, alpha=0.15, linewidth=0)
 
 
-def draw_bias(path: Path) -> dict[str, float]:
-    """Draw; return each curve's bias over the last fifth of the updates, all states."""
+def draw_bias_curves(path: Path) -> dict[str, float]:
+    """Draw the figure; return the mean bias of each curve over the last fifth of the updates, over all states."""
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
@@ -62,10 +62,10 @@ def draw_bias(path: Path) -> dict[str, float]:
     everywhere, unsafe, factor = figure.subplots(1, 3)
     traces = learn_curves()
     for name, (_, colour, style) in CURVES.items():
-        _draw(everywhere, [trace.bias for trace in traces[name]], colour, style, name)
-        _draw(unsafe, [trace.bias_unsafe for trace in traces[name]], colour, style, name)
+        _draw_curve(everywhere, [trace.bias for trace in traces[name]], colour, style, name)
+        _draw_curve(unsafe, [trace.bias_unsafe for trace in traces[name]], colour, style, name)
         if name.startswith("$Q_C^{EI}"):
-            _draw(factor, [trace.beta for trace in traces[name]], colour, style, name)
+            _draw_curve(factor, [trace.beta for trace in traces[name]], colour, style, name)
     everywhere.set(title="all states", ylabel="estimate minus exact $Q^*_C$")
     unsafe.set(title="states with a cost")
     factor.set(title=r"balancing factor $\beta_n$", ylim=(0, 0.35))

@@ -1,4 +1,4 @@
-"""What a check is, and the random worlds, policies and intrinsic costs it is tried on."""
+"""The result of a check, and the random CMDPs, policies and intrinsic costs on which statements are checked."""
 
 from __future__ import annotations
 
@@ -12,30 +12,32 @@ from flashbulb.memory import FlashbulbMemory
 from flashbulb.memory.intrinsic_cost import Distance
 from flashbulb.normaliser import Normaliser
 from flashbulb.theory.cmdp import Table, TabularCMDP, visitation
-from flashbulb.theory.worlds import NAMED, random_cmdp
+from flashbulb.theory.example_cmdps import EXAMPLES, random_cmdp
 
-ROUNDING = 1e-9  # relative; all arithmetic is in double precision and the worst condition number is about 1e2
+ROUNDING = 1e-9  # relative; double precision, condition numbers up to about 1e2
 
 
-class Check(NamedTuple):
-    """A statement and how it fared."""
+class StatementCheck(NamedTuple):
+    """A statement of the paper and the result of its check."""
 
     where: str  # in the paper
     statement: str
-    expected: bool  # whether we say that it is true; a printed slip is expected to fail
+    expected: bool  # False for printed statements that are known to be wrong
     cases: int
     worst_slack: float  # of an inequality: right minus left; of an identity: minus the largest difference
     holds: bool
 
     @property
-    def surprising(self) -> bool:
+    def is_unexpected(self) -> bool:
         return self.holds != self.expected
 
 
-def judge(where: str, statement: str, slacks: list[float], expected: bool = True, tolerance: float = ROUNDING) -> Check:
-    """A statement holds if no case falls short by more than rounding."""
-    worst = float(np.min(slacks))  # NaN if any is, which then does not hold
-    return Check(where, statement, expected, len(slacks), worst, bool(worst >= -tolerance))
+def check_slacks(
+    where: str, statement: str, slacks: list[float], expected: bool = True, tolerance: float = ROUNDING
+) -> StatementCheck:
+    """The statement holds if no slack is below minus the tolerance."""
+    worst = float(np.min(slacks))  # NaN if any slack is, and then the statement does not hold
+    return StatementCheck(where, statement, expected, len(slacks), worst, bool(worst >= -tolerance))
 
 
 def difference(left: object, right: object) -> float:
@@ -55,7 +57,7 @@ class Case(NamedTuple):
 def intrinsic_cost(
     cmdp: TabularCMDP, visited: np.ndarray, unsafe: np.ndarray, config: MemoryConfig, rng: np.random.Generator
 ) -> np.ndarray:
-    """c^I of every state (S,), from training's own memory after it met `unsafe` among the `visited` states."""
+    """c^I of every state (S,), by `FlashbulbMemory` after it has stored `unsafe` among the `visited` states."""
     normalise = Normaliser.empty(cmdp.features.shape[1]).absorb(cmdp.features[visited]).frozen()
     memory = FlashbulbMemory.empty(cmdp.features.shape[1], config, rng).add(cmdp.features[unsafe], 0, config)
     cost, _ = memory.intrinsic_cost(cmdp.features.astype(np.float32), normalise, config)
@@ -65,11 +67,11 @@ def intrinsic_cost(
 def sampled_intrinsic_cost(
     cmdp: TabularCMDP, policy: Table, rng: np.random.Generator, samples: int = 100
 ) -> np.ndarray:
-    """c^I after an iteration of sampling under the policy: states of d^pi, those with positive cost remembered."""
+    """c^I after an iteration with `samples` states drawn from d^pi, of which those with a cost are remembered."""
     occupied = np.maximum(visitation(cmdp, policy), 0)
-    visited = rng.choice(cmdp.states, size=100, p=occupied / occupied.sum())
-    # Costs here depend on the action too; a state is met as unsafe if the sampled action costs.
-    chosen = (rng.random((100, 1)) > policy[visited].cumsum(1)[:, :-1]).sum(1)
+    visited = rng.choice(cmdp.states, size=samples, p=occupied / occupied.sum())
+    # Costs depend on the action too: a state is unsafe if the sampled action has a cost.
+    chosen = (rng.random((samples, 1)) > policy[visited].cumsum(1)[:, :-1]).sum(1)
     unsafe = visited[cmdp.cost[visited, chosen] > 0]
     distances: tuple[Distance, ...] = ("raw", "mean", "own-mean")
     distance = distances[rng.integers(3)]
@@ -78,10 +80,10 @@ def sampled_intrinsic_cost(
 
 
 def draw_cmdp(rng: np.random.Generator) -> TabularCMDP:
-    """Mostly random, one in eight a named one."""
+    """A random CMDP, or with probability 1/8 one of the named examples."""
     gamma = float(rng.choice([0.5, 0.9, 0.95, 0.99]))
     if rng.random() < 1 / 8:
-        return NAMED[str(rng.choice(list(NAMED)))](gamma)
+        return EXAMPLES[str(rng.choice(list(EXAMPLES)))](gamma)
     states, actions = int(rng.integers(2, 16)), int(rng.integers(2, 6))
     return random_cmdp(states, actions, float(rng.uniform(0, 0.9)), int(rng.integers(2**31)), gamma)
 
@@ -92,7 +94,7 @@ def softmax(logits: np.ndarray) -> Table:
 
 
 def draw_cases(count: int, seed: int) -> Iterator[Case]:
-    """Pairs of policies from next to each other to unrelated, on worlds of all kinds."""
+    """Pairs of policies, from almost equal to unrelated, on CMDPs of all kinds."""
     for rng in np.random.default_rng(seed).spawn(count):
         cmdp = draw_cmdp(rng)
         logits = 2 * rng.standard_normal((cmdp.states, cmdp.actions))

@@ -1,7 +1,7 @@
-"""Finite CMDPs with exact solutions: every quantity of the paper's section 3 by one linear solve.
+"""Finite CMDPs with exact solutions: every quantity of section 3 of the paper by one linear solve.
 
-A policy is its table pi(a|s), shape (S, A). A *signal* is what is summed along a trajectory, shape (S, A): the
-reward, the extrinsic cost, beta c^I, or the sum of the last two. A *value* is any function of the state, (S,).
+A policy is its table pi(a|s), shape (S, A). A *signal* is a quantity that is summed along a trajectory, shape (S, A):
+the reward, the extrinsic cost, beta c^I, or the sum of the last two. A *value* is any function of the state, (S,).
 """
 
 from __future__ import annotations
@@ -14,14 +14,14 @@ Table = np.ndarray
 
 
 class TabularCMDP(NamedTuple):
-    """(S, A, R, C, P, rho, gamma), and what the memory sees of each state."""
+    """(S, A, R, C, P, rho, gamma), and the observation of each state."""
 
     transitions: np.ndarray  # (S, A, S) P(s'|s, a)
     reward: np.ndarray  # (S, A)
     cost: np.ndarray  # (S, A) c^E
     start: np.ndarray  # (S,) rho
     gamma: float
-    features: np.ndarray  # (S, n) the observation of each state
+    features: np.ndarray  # (S, n) observations
 
     @property
     def states(self) -> int:
@@ -68,7 +68,7 @@ def expected_sum(cmdp: TabularCMDP, policy: Table, signal: Table) -> float:
 def sum_by_time(cmdp: TabularCMDP, policy: Table, signal: Table, until: float = 1e-15) -> float:
     """E over trajectories of sum gamma^t signal(s_t, a_t), by following P(s_t = s) step by step.
 
-    The same number as `expected_sum` without a linear solve: what exact identities are checked against.
+    The same number as `expected_sum` without a linear solve, as an independent reference.
     """
     step, average = state_transitions(cmdp, policy).T, (policy * signal).sum(1)
     occupied, weight, total = cmdp.start, 1.0, 0.0
@@ -84,7 +84,7 @@ def least_cost_q(cmdp: TabularCMDP, cost: Table) -> Table:
     while True:
         values = value(cmdp, np.eye(cmdp.actions)[greedy], cost)
         q = backup(cmdp, values, cost)
-        # Change an action only for a real gain, so that ties cannot make it cycle.
+        # Change an action only for a real gain, so that ties cannot cause a cycle.
         better = q.min(1) < values - 1e-12 * (1 + np.abs(values))
         if not better.any():
             return q

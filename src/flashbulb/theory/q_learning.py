@@ -1,9 +1,9 @@
-"""Tabular Q-learning of costs, plain, with two tables, and with intrinsic cost: Algorithm 1 without a policy.
+"""Tabular Q-learning of costs: plain, with two tables, and with intrinsic cost (Algorithm 1 without a policy).
 
-Each iteration samples a stretch of a trajectory under uniformly random actions, takes its unsafe states into
-the memory, and updates the table transition by transition. Values that are read for a target carry zero-mean
-noise, uniform on [-noise, noise] and fresh for every action: what function approximation does, in a form whose
-effect is known. The memory and the balancing factor are training's.
+Each iteration samples a trajectory under uniformly random actions, stores its unsafe states in the memory, and updates
+the table transition by transition. Values in targets have zero-mean noise, uniform on [-noise, noise] and independent
+for every action: it stands for the error of function approximation, and its effect is known. The memory and the
+balancing factor are those of training.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ from flashbulb.normaliser import Normaliser
 from flashbulb.theory.cmdp import Table, TabularCMDP, least_cost_q
 
 
-class Schedule(NamedTuple):
-    """How long and how fast: a pair's i-th update (from 0) has step size (1 + i)^-power, at least `floor`."""
+class LearningSchedule(NamedTuple):
+    """Iterations, steps and step size; the i-th update of a pair (from 0) has step size max((1 + i)^-power, floor)."""
 
     iterations: int = 400
     steps: int = 2000
@@ -29,8 +29,8 @@ class Schedule(NamedTuple):
 
 
 class Trace(NamedTuple):
-    """One run: the table at the end, and after each iteration the mean of Q - Q*_C over all states and over the
-    costly ones, and beta."""
+    """One run: the final table, and after each iteration the mean of Q - Q*_C over all states and over states with a
+    cost, and beta."""
 
     q: Table
     bias: np.ndarray
@@ -41,7 +41,7 @@ class Trace(NamedTuple):
 
 @njit(cache=True)
 def _walk(cumulative: np.ndarray, state: int, draws: np.ndarray) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Uniform actions; one step in twenty starts anew in a uniform state, so that all pairs are met for ever."""
+    """Uniform actions; one step in twenty restarts in a uniform state, so that all pairs are visited for ever."""
     states, actions, _ = cumulative.shape
     path = np.empty((3, len(draws)), np.int64)
     for t in range(len(draws)):
@@ -84,7 +84,7 @@ def _twin_updates(
     power: float,
     floor: float,
 ) -> None:
-    """TD3 for costs: the first of two tables (2, S, A) chooses a', the larger of both values is the target."""
+    """Twin critics for costs: the first of two tables (2, S, A) chooses a', the larger of both values is the target."""
     for t in range(len(path[0])):
         s, a, follower = path[0][t], path[1][t], path[2][t]
         step = max((1.0 + visits[s, a]) ** -power, floor)
@@ -104,7 +104,7 @@ def learn_with_intrinsic_cost(
     cmdp: TabularCMDP,
     balance_config: BalanceConfig,
     memory_config: MemoryConfig,
-    schedule: Schedule,
+    schedule: LearningSchedule,
     noise: float,
     rng: np.random.Generator,
 ) -> Trace:
@@ -134,9 +134,9 @@ def learn_with_intrinsic_cost(
 
 
 def learn_with_twin_maximum(
-    cmdp: TabularCMDP, schedule: Schedule, noise: float, shared: float, rng: np.random.Generator
+    cmdp: TabularCMDP, schedule: LearningSchedule, noise: float, shared: float, rng: np.random.Generator
 ) -> Trace:
-    """Two tables whose noise agrees for a share `shared` of all reads (networks that learn alike)."""
+    """Two tables whose noise is equal with probability `shared`, as for correlated networks."""
     optimum, cumulative = least_cost_q(cmdp, cmdp.cost), cmdp.transitions.cumsum(2)
     q, visits, state = np.zeros((2, *optimum.shape)), np.zeros(optimum.shape), 0
     records = np.zeros((schedule.iterations, 3))

@@ -20,7 +20,7 @@ from flashbulb.algorithms.critic_fit import blas
 from flashbulb.algorithms.learner import Learner, LearnerState
 from flashbulb.algorithms.policy import policy_for
 from flashbulb.algorithms.registry import get_algorithm
-from flashbulb.analysis.memory_snapshots import save_memory_snapshot, snapshot_iterations
+from flashbulb.analysis.memory_snapshots import most_dangerous_env, save_memory_snapshot, snapshot_iterations
 from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.cores import thread_count
@@ -117,7 +117,8 @@ def _learn(
                 recorder.record(row, batch, seconds)
                 if n + 1 in snapshots:
                     with writing(directory):
-                        save_memory_snapshot(directory.path, state.memory, state.normaliser, before, batch)
+                        danger = most_dangerous_env(before, batch.costs, batch.ended)
+                        save_memory_snapshot(directory.path, n + 1, state.memory, state.normaliser, danger)
                 if stop.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
                     state = state._replace(env=env.get_state())
                     recorder.checkpoint(state)

@@ -35,8 +35,8 @@ def physics(env_id: str) -> np.ndarray:
 
 
 def all_frames(env_id: str) -> tuple[Navigation, np.ndarray, np.ndarray]:
-    """A batch with one member for every recorded step, standing where that step began; its actions, and the
-    physics in which the original arrived. Members go through the steps of one seed, then of the next."""
+    """A batch with one environment for every recorded step, in the state before it; its actions, and the physics after
+    the step in the original. Environments are ordered by seed, then by step."""
     z, rows = trace(env_id), physics(env_id)
     seeds, steps = z["reward"].shape
     start = Navigation(env_id, seeds, seed=0, threads=1)

@@ -5,8 +5,8 @@ import pytest
 
 from flashbulb.envs import registry
 from flashbulb.envs.base import CostVectorEnv
-from flashbulb.envs.navigation import ENV_IDS, Navigation, goal
-from flashbulb.envs.navigation.scoring import empty_step_buffers, verdict_on
+from flashbulb.envs.navigation import ENV_IDS, Navigation
+from flashbulb.envs.navigation.scoring import GOAL_COSTS, empty_step_buffers, score_goal, scores_of
 from flashbulb.errors import UsageError
 from tests.envs.navigation.golden import TASKS
 
@@ -53,19 +53,19 @@ def test_snapshot_into_another_batch(env_id):
     source.reset()
     for a in actions[:20]:
         source.step(a)
-    source.batch.steps[2] = source.max_episode_steps - 5
+    source.state.steps[2] = source.max_episode_steps - 5
     snapshot, seen = source.get_state(), source.observe()
     target = Navigation(env_id, 7, seed=99, threads=1)
     target.reset()
-    members = np.array([5, 0, 3, 6])
-    target.set_state(snapshot, members)
-    np.testing.assert_array_equal(target.observe()[members], seen)
+    indices = np.array([5, 0, 3, 6])
+    target.set_state(snapshot, indices)
+    np.testing.assert_array_equal(target.observe()[indices], seen)
     for a in actions[20:]:
         padded = np.zeros((7, 2))
-        padded[members] = a
+        padded[indices] = a
         theirs, ours = source.step(a), target.step(padded)
-        _assert_same(theirs, [x[members] for x in ours[:5]])
-        np.testing.assert_array_equal(theirs[5]["final_obs"], ours[5]["final_obs"][members])
+        _assert_same(theirs, [x[indices] for x in ours[:5]])
+        np.testing.assert_array_equal(theirs[5]["final_obs"], ours[5]["final_obs"][indices])
     source.set_state(snapshot)
     np.testing.assert_array_equal(source.observe(), seen)
 
@@ -84,7 +84,7 @@ def test_autoreset_goes_on_with_the_stream(env_id):
     ends, goes_on = (Navigation(env_id, 2, seed=5, threads=1) for _ in range(2))
     for env in (ends, goes_on):
         env.reset()
-    ends.batch.steps[1] = ends.max_episode_steps - 1
+    ends.state.steps[1] = ends.max_episode_steps - 1
     actions = _random_actions(1, 2)[0]
     obs, reward, cost, _, truncated, info = ends.step(actions)
     last = goes_on.step(actions)
@@ -96,7 +96,7 @@ def test_autoreset_goes_on_with_the_stream(env_id):
     np.testing.assert_array_equal(obs[0], last[0][0])
 
 
-def test_seed_gives_member_i_the_stream_of_seed_plus_i():
+def test_seed_gives_environment_i_the_stream_of_seed_plus_i():
     many, one = Navigation("SafetyPointButton1-v0", 3, 0, 1), Navigation("SafetyPointButton1-v0", 1, 0, 1)
     np.testing.assert_array_equal(many.reset(seed=40)[0][2], one.reset(seed=42)[0][0])
     assert not np.array_equal(one.reset()[0], one.reset()[0])
@@ -105,15 +105,15 @@ def test_seed_gives_member_i_the_stream_of_seed_plus_i():
 def test_episode_terminates_when_no_goal_can_be_placed():
     env = Navigation("SafetyPointGoal1-v0", 2, seed=0, threads=1)
     env.reset()
-    old = env.batch.objects[:, env.rules.goal].copy()
-    env.batch.physics[:, 1:3] = old[:, :2]
-    env.batch.physics[1, 1] += 0.31  # just short of it
+    old = env.state.objects[:, env.rules.goal].copy()
+    env.state.physics[:, 1:3] = old[:, :2]
+    env.state.physics[1, 1] += 0.31  # just short of it
     crowded = env.rules._replace(keepout=np.full_like(env.rules.keepout, 3.0))
-    verdict = verdict_on(empty_step_buffers(2, len(goal.COSTS)))
-    assert goal.judge(env.batch, crowded, verdict) == 1
-    np.testing.assert_array_equal(verdict.terminated, [True, False])
-    np.testing.assert_array_equal(verdict.goal_met, [True, False])
-    np.testing.assert_array_equal(env.batch.objects[:, env.rules.goal], old)
+    scores = scores_of(empty_step_buffers(2, len(GOAL_COSTS)))
+    assert score_goal(env.state, crowded, scores) == 1
+    np.testing.assert_array_equal(scores.terminated, [True, False])
+    np.testing.assert_array_equal(scores.goal_met, [True, False])
+    np.testing.assert_array_equal(env.state.objects[:, env.rules.goal], old)
 
 
 def test_actions_are_clipped():
@@ -134,4 +134,4 @@ def test_bad_input_is_named():
     with pytest.raises(UsageError, match="seed: -1"):
         env.reset(seed=-1)
     with pytest.raises(UsageError, match="state"):
-        env.set_state(env.get_state(), members=np.array([0]))
+        env.set_state(env.get_state(), indices=np.array([0]))

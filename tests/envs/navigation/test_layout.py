@@ -8,20 +8,19 @@ import pytest
 
 from flashbulb.envs.navigation import Navigation
 from flashbulb.envs.navigation import layout as layouts
-from flashbulb.envs.navigation import random_streams as streams
-from flashbulb.envs.navigation.random_streams import seeded
+from flashbulb.envs.rng import mt_choice, mt_double, mt_seeded, mt_uniform, mt_word
 from flashbulb.errors import UsageError
 from tests.envs.navigation.golden import TASKS, trace
 
 # as compiled code has them; to Python they are plain functions
 choice, next_double, next_word, uniform, sample_layout = map(
-    numba.njit, (streams.choice, streams.next_double, streams.next_word, streams.uniform, layouts.sample_layout)
+    numba.njit, (mt_choice, mt_double, mt_word, mt_uniform, layouts.sample_layout)
 )
 
 
 @pytest.mark.parametrize("seed", [0, 1, 12345, 2**32 - 1])
 def test_stream_is_numpys(seed):
-    theirs, ours = np.random.RandomState(seed), seeded(seed)
+    theirs, ours = np.random.RandomState(seed), mt_seeded(seed)
     for k in range(700):  # beyond one twist
         low, high = -1.5 + 0.1 * k, 1.5 + 0.3 * k
         assert uniform(ours, low, high - low) == theirs.uniform(low, high)
@@ -37,8 +36,8 @@ def test_discarded_goal_is_the_originals(env_id):
     """The goal of the layout is drawn and then replaced; it still decides where the rest may lie."""
     env = Navigation(env_id, 1, seed=0, threads=1)
     for seed in range(5):
-        objects = env.batch.objects[0].copy()
-        assert sample_layout(seeded(seed), objects, env.rules)
+        objects = env.state.objects[0].copy()
+        assert sample_layout(mt_seeded(seed), objects, env.rules)
         np.testing.assert_array_equal(objects[env.rules.goal, :2], trace(env_id)["static_goal_xy_discarded"][seed])
 
 
@@ -47,12 +46,12 @@ def test_objects_keep_their_distance(task):
     env = Navigation(f"SafetyPoint{task}-v0", 100, seed=7, threads=1)
     env.reset()
     if task == "Button1":  # the marker stands on its button
-        env.batch.objects[:, env.rules.goal] = 100.0
-    for xy in env.batch.objects[:, :, :2]:
+        env.state.objects[:, env.rules.goal] = 100.0
+    for xy in env.state.objects[:, :, :2]:
         for j in range(len(xy)):
             for k in range(j):
                 assert math.dist(xy[j], xy[k]) >= env.rules.keepout[j] + env.rules.keepout[k]
-    inner = np.abs(env.batch.objects[:, :, :2]) <= 1.5 - env.rules.keepout[:, None]
+    inner = np.abs(env.state.objects[:, :, :2]) <= 1.5 - env.rules.keepout[:, None]
     inner[:, env.rules.goal] = True
     assert inner.all()
 
@@ -66,7 +65,7 @@ def test_layout_round_trip(env_id):
     for _ in range(4):
         target.step(np.ones((3, 2)))
     placed = target.set_layout(source.layout())
-    # The accelerometer is left out: a Car at rest touches the floor at distance 0 ± rounding (J3).
+    # The accelerometer is left out: a Car at rest touches the floor at distance 0 ± rounding.
     np.testing.assert_allclose(placed[:, 3:], first[:, 3:], rtol=0, atol=1e-12)
     actions = np.full((3, 2), 0.01)
     theirs, ours = source.step(actions), target.step(actions)
@@ -74,10 +73,10 @@ def test_layout_round_trip(env_id):
 
 
 def test_scenario_by_hand():
-    """Members can be placed one by one; what is seen follows from the geometry."""
+    """Environments can be placed one by one; the observation follows from the geometry."""
     env = Navigation("SafetyPointGoal1-v0", 3, seed=0, threads=1)
     before, _ = env.reset()
-    obs = env.set_layout({"agent": [0.0, 0.0, 0.0], "goal": [1.5, 0.0]}, members=np.array([1]))
+    obs = env.set_layout({"agent": [0.0, 0.0, 0.0], "goal": [1.5, 0.0]}, indices=np.array([1]))
     np.testing.assert_array_equal(obs[[0, 2]], before[[0, 2]])
     goal_lidar = obs[1, 12:28]
     assert goal_lidar[0] == goal_lidar[15] == 0.5  # straight ahead, on the edge of the first and last bin

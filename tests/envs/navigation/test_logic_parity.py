@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from flashbulb.envs.navigation import Navigation
-from flashbulb.envs.navigation.random_streams import next_double
+from flashbulb.envs.rng import mt_double
 from tests.envs.navigation.golden import OTHER_LEVELS, TASKS, physics, trace
 
 EXACT = {"rtol": 0, "atol": 1e-12}
@@ -17,26 +17,26 @@ class Replay:
     def __init__(self, env: Navigation) -> None:
         self.env, self.rows, self.z, self.t = env, physics(env.env_id), trace(env.env_id), 0
 
-    def sense(self, members, actions):
-        self._write(self.env.batch, self.rows[:, 0], self.z["obs_reset"])
+    def sense(self, indices, actions):
+        self._write(self.env.state, self.rows[:, 0], self.z["obs_reset"])
 
-    def advance(self, members, actions):
-        batch = self.env.batch
-        self._write(batch, self.rows[:, self.t + 1], self.z["obs"][:, self.t])
-        if self.env.rules.touch < batch.sensors.shape[1]:
-            self._touch(batch)
+    def advance(self, indices, actions):
+        state = self.env.state
+        self._write(state, self.rows[:, self.t + 1], self.z["obs"][:, self.t])
+        if self.env.rules.touch < state.sensors.shape[1]:
+            self._touch(state)
         self.t += 1
 
-    def _write(self, batch, rows, obs):
-        batch.physics[:] = rows
-        batch.sensors[:, :12] = obs[:, :12]
-        if self.env.robot_name == "Car":
-            batch.sensors[:, 12:15], batch.sensors[:, 15:19] = obs[:, 12:15], rows[:, 10:14]
+    def _write(self, state, rows, obs):
+        state.physics[:] = rows
+        state.sensors[:, :12] = obs[:, :12]
+        if self.env.robot.name == "Car":
+            state.sensors[:, 12:15], state.sensors[:, 15:19] = obs[:, 12:15], rows[:, 10:14]
 
-    def _touch(self, batch):
+    def _touch(self, state):
         """Contacts are physics: any contact that explains the recorded flags will do."""
         costs = dict(zip(self.z["cost_names"], np.nan_to_num(self.z["costs"][:, self.t]).T, strict=True))
-        touch = batch.sensors[:, self.env.rules.touch :]
+        touch = state.sensors[:, self.env.rules.touch :]
         touch[:] = 0
         if "Goal2" in self.env.env_id:
             touch[:, 4] = costs["cost_vases_contact"]
@@ -58,21 +58,21 @@ def env(request):
 
 
 def _next_doubles(env):
-    draw = numba.njit(next_double)
-    return [draw(stream.copy()) for stream in env.batch.rng]
+    draw = numba.njit(mt_double)
+    return [draw(stream.copy()) for stream in env.state.rng]
 
 
 def test_layout_and_first_observation(env):
     z = trace(env.env_id)
     obs, _ = env.reset(seed=0)
-    np.testing.assert_array_equal(env.batch.objects[:, 0, :2], z["static_agent_xy0"])
-    np.testing.assert_array_equal(env.batch.objects[:, 0, 2], z["static_agent_rot0"])
+    np.testing.assert_array_equal(env.state.objects[:, 0, :2], z["static_agent_xy0"])
+    np.testing.assert_array_equal(env.state.objects[:, 0, 2], z["static_agent_rot0"])
     for name in ("hazards", "buttons", "gremlins"):
         if f"static_{name}_xy0" in z:
             rows = slice(*getattr(env.rules, name))
-            np.testing.assert_array_equal(env.batch.objects[:, rows, :2], z[f"static_{name}_xy0"])
+            np.testing.assert_array_equal(env.state.objects[:, rows, :2], z[f"static_{name}_xy0"])
             if f"static_{name}_rot0" in z:
-                np.testing.assert_array_equal(env.batch.objects[:, rows, 2], z[f"static_{name}_rot0"])
+                np.testing.assert_array_equal(env.state.objects[:, rows, 2], z[f"static_{name}_rot0"])
     np.testing.assert_array_equal(_next_doubles(env), z["rng_probe_reset"])
     np.testing.assert_allclose(obs, z["obs_reset"], **EXACT)
 
@@ -90,11 +90,11 @@ def test_every_step(env):
             if name in info:
                 np.testing.assert_array_equal(info[name], np.nan_to_num(z["costs"][:, t, k]))
         if rules.goal >= 0:
-            np.testing.assert_array_equal(env.batch.objects[:, rules.goal, :2], z["frame_goal_pos"][:, t + 1, :2])
-            np.testing.assert_allclose(env.batch.last_distance, z["frame_last_dist_goal"][:, t + 1], **EXACT)
+            np.testing.assert_array_equal(env.state.objects[:, rules.goal, :2], z["frame_goal_pos"][:, t + 1, :2])
+            np.testing.assert_allclose(env.state.last_distance, z["frame_last_dist_goal"][:, t + 1], **EXACT)
         if "frame_goal_button" in z:
-            np.testing.assert_array_equal(env.batch.timer, z["frame_button_timer"][:, t + 1])
-            np.testing.assert_array_equal(env.batch.button, z["frame_goal_button"][:, t + 1])
+            np.testing.assert_array_equal(env.state.timer, z["frame_button_timer"][:, t + 1])
+            np.testing.assert_array_equal(env.state.button, z["frame_goal_button"][:, t + 1])
         assert not terminated.any()
         assert not truncated.any()
     np.testing.assert_array_equal(_next_doubles(env), z["rng_probe_end"])

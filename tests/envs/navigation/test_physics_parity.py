@@ -5,22 +5,22 @@ import pytest
 
 from tests.envs.navigation.golden import OTHER_LEVELS, TASKS, all_frames, trace
 
-# |qpos|, |obs| after one step from the recorded state, away from contacts (specification, end of section K)
+# |qpos|, |obs| after one step from the recorded state, away from contacts (see docs/parity.md)
 TOLERANCE = {"Point": (1e-11, 2e-9), "Car": (1e-6, 1e-4)}
 REACH = {"Point": 0.31, "Car": 0.37}  # centre to centre, robot to box, beyond which they cannot touch
 BUTTON_REACH = {"Point": 0.27, "Car": 0.33}
 
 
 def _clear(env, before, after):
-    """Members whose robot could touch neither box nor button during the step."""
+    """Environments whose robot could touch neither box nor button during the step."""
     clear = np.ones(len(before), dtype=bool)
     for rows in (before, after):
         for _, column, _ in env.rules.free:
             gap = np.hypot(*(rows[:, column : column + 2] - rows[:, 1:3]).T)
-            clear &= gap > REACH[env.robot_name]
+            clear &= gap > REACH[env.robot.name]
         for k in range(*env.rules.buttons):
-            gap = np.hypot(*(env.batch.objects[:, k, :2] - rows[:, 1:3]).T)
-            clear &= gap > BUTTON_REACH[env.robot_name]
+            gap = np.hypot(*(env.state.objects[:, k, :2] - rows[:, 1:3]).T)
+            clear &= gap > BUTTON_REACH[env.robot.name]
     return clear
 
 
@@ -28,17 +28,15 @@ def _clear(env, before, after):
 def test_one_step_from_every_recorded_state(env_id):
     env, actions, arrived = all_frames(env_id)
     z = trace(env_id)
-    before = env.batch.physics.copy()
+    before = env.state.physics.copy()
     obs, reward, cost, terminated, truncated, info = env.step(actions)
-    after = env.batch.physics
+    after = env.state.physics
     clear = _clear(env, before, arrived)
-    if env.robot_name == "Car":
-        clear &= (
-            np.arange(len(actions)) % z["reward"].shape[1] > 0
-        )  # at rest its wheels touch at distance 0 ± rounding (J3)
+    if env.robot.name == "Car":
+        clear &= np.arange(len(actions)) % z["reward"].shape[1] > 0  # at rest its wheels touch at distance 0 ± rounding
     assert clear.mean() > 0.6
     np.testing.assert_array_equal(after[:, 0], arrived[:, 0])
-    qpos, sensed = TOLERANCE[env.robot_name]
+    qpos, sensed = TOLERANCE[env.robot.name]
     robot = slice(1, 1 + env.robot.qpos)
     np.testing.assert_allclose(after[clear, robot], arrived[clear, robot], rtol=0, atol=qpos)
     boxes = slice(1 + env.robot.qpos, 1 + env.model.nq)
@@ -56,10 +54,10 @@ def test_one_step_from_every_recorded_state(env_id):
 def test_vases_touched_at_every_recorded_state(env_id):
     env, actions, arrived = all_frames(env_id)
     z = trace(env_id)
-    env.batch.physics[:] = arrived
+    env.state.physics[:] = arrived
     env.physics.sense(np.arange(len(actions)), actions)
     recorded = z["costs"][..., list(z["cost_names"]).index("cost_vases_contact")].ravel()
-    np.testing.assert_array_equal((env.batch.sensors[:, env.rules.touch :] > 0).any(1), recorded > 0)
+    np.testing.assert_array_equal((env.state.sensors[:, env.rules.touch :] > 0).any(1), recorded > 0)
     assert recorded.sum() > 0
 
 
@@ -68,10 +66,10 @@ def test_contacts_at_every_recorded_state(env_id):
     """Who touches whom, pair by pair of robot and object, where the original arrived."""
     env, actions, arrived = all_frames(env_id)
     z = trace(env_id)
-    pressed, timer = env.batch.button.copy(), env.batch.timer.copy()
-    env.batch.physics[:] = arrived
+    pressed, timer = env.state.button.copy(), env.state.timer.copy()
+    env.state.physics[:] = arrived
     env.physics.sense(np.arange(len(actions)), actions)
-    touch = env.batch.sensors[:, env.rules.touch :] > 0
+    touch = env.state.sensors[:, env.rules.touch :] > 0
     chosen = np.arange(4) == pressed[:, None]
     costs = dict(zip(z["cost_names"], z["costs"].reshape(-1, 5).T, strict=True))
     np.testing.assert_array_equal((touch[:, :4] & chosen).any(1), z["goal_met"].ravel())

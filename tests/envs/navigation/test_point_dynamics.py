@@ -1,76 +1,76 @@
-"""The closed form against the simulator: from the same states the same arrivals, and never through an obstacle."""
+"""The closed form against the simulator: the same results from the same states, and never through an obstacle."""
 
 import mujoco
 import numba
 import numpy as np
 import pytest
 
-from flashbulb.envs.navigation import Navigation, clearance, motion
-from flashbulb.envs.navigation.motion import SMALL
-from flashbulb.envs.navigation.mujoco_physics import SUBSTEPS, SimulatedPhysics
-from flashbulb.envs.navigation.point_dynamics import glide
-from flashbulb.envs.navigation.task_state import Batch
+from flashbulb.envs.navigation import Navigation, point_motion
+from flashbulb.envs.navigation.mujoco_physics import SUBSTEPS, MujocoPhysics
+from flashbulb.envs.navigation.point_dynamics import step_points
+from flashbulb.envs.navigation.point_motion import SMALL
+from flashbulb.envs.navigation.task_state import TaskState
 
-MEMBERS = 40
+NUM_ENVS = 40
 # as compiled code has them; to Python they are plain functions
-turned, clear_of_box, clear_of_button = map(
-    numba.njit, (motion.turned, clearance.clear_of_box, clearance.clear_of_button)
+rotated, clear_of_box, clear_of_button = map(
+    numba.njit, (point_motion.rotated, point_motion.clear_of_box, point_motion.clear_of_button)
 )
 
 
-# The share of steps that need no simulator, from below; it is the point of the whole exercise.
+# The least share of steps that need no simulator.
 @pytest.mark.parametrize(("task", "share"), [("Goal1", 0.95), ("Circle1", 1.0), ("Button1", 0.6)])
-def test_gliding_arrives_where_mujoco_does(task, share):
-    env = Navigation(f"SafetyPoint{task}-v0", MEMBERS, seed=0, threads=2)
+def test_the_closed_form_arrives_where_mujoco_does(task, share):
+    env = Navigation(f"SafetyPoint{task}-v0", NUM_ENVS, seed=0, threads=2)
     env.reset()
-    rng, everyone, glided = np.random.default_rng(0), np.arange(MEMBERS), []
-    simulated = Batch(**env.get_state())
-    simulator = SimulatedPhysics(env.model, env.rules, simulated, threads=2)
+    rng, indices, shares = np.random.default_rng(0), np.arange(NUM_ENVS), []
+    simulated = TaskState(**env.get_state())
+    simulator = MujocoPhysics(env.model, env.rules, simulated, threads=2)
     for _ in range(40):
-        actions = np.repeat(rng.uniform(-1, 1, (1, MEMBERS, 2)), 5, axis=0)
-        gliding = Batch(**env.get_state())
+        actions = np.repeat(rng.uniform(-1, 1, (1, NUM_ENVS, 2)), 5, axis=0)
+        closed_form = TaskState(**env.get_state())
         for name, rows in env.get_state().items():
             getattr(simulated, name)[:] = rows
-        simulator.advance(everyone, actions[0])
-        others = np.empty(MEMBERS, dtype=np.int64)
-        count = glide(gliding, env.rules, env.physics.course, everyone, actions[0], SUBSTEPS, others)
-        mine = np.setdiff1d(everyone, others[:count])
-        before = env.batch.physics[others[:count]]
-        np.testing.assert_array_equal(gliding.physics[others[:count]], before)  # left for the simulator
+        simulator.advance(indices, actions[0])
+        to_simulate = np.empty(NUM_ENVS, dtype=np.int64)
+        count = step_points(closed_form, env.rules, env.physics.motion, indices, actions[0], SUBSTEPS, to_simulate)
+        moved = np.setdiff1d(indices, to_simulate[:count])
+        before = env.state.physics[to_simulate[:count]]
+        np.testing.assert_array_equal(closed_form.physics[to_simulate[:count]], before)  # left for the simulator
         qpos = slice(1, env.rules.velocity)
-        np.testing.assert_array_equal(gliding.physics[mine, 0], simulated.physics[mine, 0])
-        np.testing.assert_allclose(gliding.physics[mine, qpos], simulated.physics[mine, qpos], rtol=0, atol=2e-10)
-        np.testing.assert_allclose(gliding.physics[mine], simulated.physics[mine], rtol=0, atol=5e-9)
-        np.testing.assert_allclose(gliding.sensors[mine], simulated.sensors[mine], rtol=0, atol=2e-8)
-        glided.append(len(mine) / MEMBERS)
+        np.testing.assert_array_equal(closed_form.physics[moved, 0], simulated.physics[moved, 0])
+        np.testing.assert_allclose(closed_form.physics[moved, qpos], simulated.physics[moved, qpos], rtol=0, atol=2e-10)
+        np.testing.assert_allclose(closed_form.physics[moved], simulated.physics[moved], rtol=0, atol=5e-9)
+        np.testing.assert_allclose(closed_form.sensors[moved], simulated.sensors[moved], rtol=0, atol=2e-8)
+        shares.append(len(moved) / NUM_ENVS)
         for row in actions:
             env.step(row)
-    assert np.mean(glided) >= share
+    assert np.mean(shares) >= share
 
 
 @pytest.mark.parametrize("largest", [1e-9, 1e-3, SMALL])
 def test_a_small_turn_is_exact_to_the_last_digits(largest):
     rng = np.random.default_rng(0)
     for yaw, turn in zip(rng.uniform(-np.pi, np.pi, 500), rng.uniform(-largest, largest, 500), strict=True):
-        found = turned(np.cos(yaw), np.sin(yaw), turn)
+        found = rotated(np.cos(yaw), np.sin(yaw), turn)
         np.testing.assert_allclose(found, (np.cos(yaw + turn), np.sin(yaw + turn)), rtol=0, atol=4e-16)
 
 
 @pytest.mark.parametrize("task", ["Goal1", "Circle1"])
 def test_points_that_spin_faster_than_any_motor_turns_them(task):
     """Beyond the series of a small turn, in some lanes and not in others."""
-    env = Navigation(f"SafetyPoint{task}-v0", MEMBERS, seed=0, threads=1)
+    env = Navigation(f"SafetyPoint{task}-v0", NUM_ENVS, seed=0, threads=1)
     env.reset()
-    env.batch.physics[::3, env.rules.velocity + 2] = 600.0
-    simulated, before = Batch(**env.get_state()), env.batch.physics.copy()
-    actions = np.random.default_rng(0).uniform(-1, 1, (MEMBERS, 2))
-    SimulatedPhysics(env.model, env.rules, simulated, threads=1).advance(np.arange(MEMBERS), actions)
-    others = np.empty(MEMBERS, dtype=np.int64)
-    count = glide(env.batch, env.rules, env.physics.course, np.arange(MEMBERS), actions, SUBSTEPS, others)
-    mine = np.setdiff1d(np.arange(MEMBERS), others[:count])
-    assert len(mine) > MEMBERS / 2
-    assert (env.batch.physics[mine, 3] - before[mine, 3] > SUBSTEPS * SMALL).sum() > MEMBERS / 6
-    np.testing.assert_allclose(env.batch.physics[mine], simulated.physics[mine], rtol=0, atol=5e-9)
+    env.state.physics[::3, env.rules.velocity + 2] = 600.0
+    simulated, before = TaskState(**env.get_state()), env.state.physics.copy()
+    actions = np.random.default_rng(0).uniform(-1, 1, (NUM_ENVS, 2))
+    MujocoPhysics(env.model, env.rules, simulated, threads=1).advance(np.arange(NUM_ENVS), actions)
+    to_simulate = np.empty(NUM_ENVS, dtype=np.int64)
+    count = step_points(env.state, env.rules, env.physics.motion, np.arange(NUM_ENVS), actions, SUBSTEPS, to_simulate)
+    moved = np.setdiff1d(np.arange(NUM_ENVS), to_simulate[:count])
+    assert len(moved) > NUM_ENVS / 2
+    assert (env.state.physics[moved, 3] - before[moved, 3] > SUBSTEPS * SMALL).sum() > NUM_ENVS / 6
+    np.testing.assert_allclose(env.state.physics[moved], simulated.physics[moved], rtol=0, atol=5e-9)
 
 
 def _touching(model, data, x, y, yaw, other):

@@ -9,7 +9,7 @@ from matplotlib.colors import to_rgb
 from PIL import Image
 
 from flashbulb.envs.navigation import Navigation, render, render3d
-from flashbulb.envs.navigation.scene import take_scene
+from flashbulb.envs.navigation.render import take_scene
 from flashbulb.errors import UsageError
 from tests.envs.navigation.golden import TASKS
 
@@ -21,7 +21,7 @@ def _pixels(figure) -> np.ndarray:
 
 
 def _at(figure, pixels, x, y):
-    """The colour of the picture at a place of the world."""
+    """The colour of the picture at a place in metres."""
     column, row = figure.axes[0].transData.transform((x, y)) * 60 / figure.dpi
     return pixels[len(pixels) - 1 - int(row), int(column)]
 
@@ -79,7 +79,7 @@ def test_3d_scene_contains_what_has_no_physics(env_id, extra):
     env = Navigation(f"Safety{env_id}-v0", 1, seed=0, threads=1)
     env.reset()
     data = render3d.data_of(env, 0)
-    np.testing.assert_allclose(data.body("agent").xpos[:2], env.batch.objects[0, 0, :2])
+    np.testing.assert_allclose(data.body("agent").xpos[:2], env.state.objects[0, 0, :2])
     scene = mujoco.MjvScene(env.model, maxgeom=100)
     mujoco.mjv_updateScene(
         env.model, data, mujoco.MjvOption(), None, render3d.view(), mujoco.mjtCatBit.mjCAT_ALL, scene
@@ -89,7 +89,7 @@ def test_3d_scene_contains_what_has_no_physics(env_id, extra):
     assert scene.ngeom == before + extra
     if env.rules.goal >= 0:
         places = np.array([scene.geoms[k].pos[:2] for k in range(before, scene.ngeom)])
-        assert (np.abs(places - env.batch.objects[0, env.rules.goal, :2]).max(1) < 1e-6).any()
+        assert (np.abs(places - env.state.objects[0, env.rules.goal, :2]).max(1) < 1e-6).any()
 
 
 def test_3d_picture_or_a_sentence(monkeypatch):

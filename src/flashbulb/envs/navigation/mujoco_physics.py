@@ -1,7 +1,7 @@
-"""Advance a batch through MuJoCo: the one place that knows the simulator at run time, replaceable as such.
+"""MuJoCo physics of the navigation tasks.
 
-`advance` and `sense` write `batch.physics` and `batch.sensors` in place and touch nothing else. Every call
-starts from the rows alone (no warm start is carried over), so a snapshot needs nothing of the simulator.
+`advance` and `sense` write `state.physics` and `state.sensors` in place and nothing else. Every call starts from the
+rows alone (no warm start is carried over), so a snapshot needs nothing of the simulator.
 """
 
 from __future__ import annotations
@@ -12,10 +12,10 @@ from functools import cached_property
 import mujoco
 import numpy as np
 
-from flashbulb.envs.navigation.task_state import Batch, Rules
+from flashbulb.envs.navigation.task_state import Rules, TaskState
 from flashbulb.envs.navigation.tasks import BUTTON_RADIUS, GREMLIN_HEIGHT, GREMLIN_TRAVEL
-from flashbulb.envs.raw_benchmark import RawBenchmark
-from flashbulb.envs.simulator import After, Simulator
+from flashbulb.envs.registry import PhysicsBackend
+from flashbulb.envs.simulator import After, RolloutSimulator, StepPlan, make_simulator
 from flashbulb.jit import jit
 
 SUBSTEPS = 10
@@ -23,35 +23,35 @@ _CONTROLS = int(mujoco.mjtState.mjSTATE_CTRL | mujoco.mjtState.mjSTATE_MOCAP_POS
 
 
 @jit
-def bound(actions: np.ndarray) -> bool:
-    """Clip to [-1, 1] in place; false if something is not a number."""
-    numbers = True
+def clip_actions(actions: np.ndarray) -> None:
+    """Clip to [-1, 1] in place."""
     for m in range(len(actions)):
         for d in range(2):
-            numbers &= not math.isnan(actions[m, d])
             actions[m, d] = min(max(actions[m, d], -1.0), 1.0)
-    return numbers
 
 
 @jit
-def fill_controls(batch: Batch, rules: Rules, members: np.ndarray, actions: np.ndarray, control: np.ndarray) -> None:
-    """Motor commands, and where buttons and gremlins' paths are, per substep: [ctrl, mocap pos, mocap quat]."""
+def fill_controls(
+    state: TaskState, rules: Rules, indices: np.ndarray, actions: np.ndarray, control: np.ndarray
+) -> None:
+    """The inputs of every substep: motor commands, and the mocap poses of buttons and gremlins as positions, then
+    quaternions."""
     buttons = rules.buttons[1] - rules.buttons[0]
     gremlins = rules.gremlins[1] - rules.gremlins[0]
     quaternions = 2 + 3 * (buttons + gremlins)
-    for m in range(len(members)):
-        i = members[m]
-        time = batch.physics[i, 0]
+    for m in range(len(indices)):
+        i = indices[m]
+        time = state.physics[i, 0]
         for k in range(control.shape[1]):
             row = control[m, k]
             along, across = GREMLIN_TRAVEL * math.sin(time), GREMLIN_TRAVEL * math.cos(time)
             row[0], row[1] = actions[m, 0], actions[m, 1]
             for b in range(buttons):
-                centre = batch.objects[i, rules.buttons[0] + b]
+                centre = state.objects[i, rules.buttons[0] + b]
                 row[2 + 3 * b], row[3 + 3 * b], row[4 + 3 * b] = centre[0], centre[1], BUTTON_RADIUS
                 row[quaternions + 4 * b] = 1.0
             for g in range(gremlins):
-                centre = batch.objects[i, rules.gremlins[0] + g]
+                centre = state.objects[i, rules.gremlins[0] + g]
                 at, turn = 2 + 3 * (buttons + g), quaternions + 4 * (buttons + g)
                 row[at] = centre[0] + along
                 row[at + 1] = centre[1] + across
@@ -60,50 +60,50 @@ def fill_controls(batch: Batch, rules: Rules, members: np.ndarray, actions: np.n
             time += rules.timestep
 
 
-class SimulatedPhysics:
-    """Every member in MuJoCo, with sensors read at the new states."""
+class MujocoPhysics:
+    """Every environment in MuJoCo, with sensors read at the new states."""
 
-    def __init__(self, model: mujoco.MjModel, rules: Rules, batch: Batch, threads: int) -> None:
-        self.model, self.rules, self.batch, self.threads = model, rules, batch, threads
-        moves = rules.gremlins[1] > rules.gremlins[0]  # otherwise the inputs of a step's first substep hold for all
-        rows = SUBSTEPS if moves else 1
-        self._simulator = Simulator(
-            model,
-            batch.physics,
-            batch.sensors,
-            ["sensordata"],
-            SUBSTEPS,
-            _CONTROLS,
-            rows,
-            threads,
-            After.SENSORS,
+    def __init__(
+        self,
+        model: mujoco.MjModel,
+        rules: Rules,
+        state: TaskState,
+        threads: int,
+        physics: PhysicsBackend | None = None,
+    ) -> None:
+        self.model, self.rules, self.state, self.threads = model, rules, state, threads
+        moving = rules.gremlins[1] > rules.gremlins[0]  # otherwise the inputs of the first substep hold for all
+        self._plan = StepPlan(SUBSTEPS, _CONTROLS, SUBSTEPS if moving else 1, After.SENSORS)
+        self._simulator = make_simulator(
+            model, state.physics, state.sensors, ["sensordata"], self._plan, threads, physics
         )
 
-    def advance(self, members: np.ndarray, actions: np.ndarray) -> None:
-        """One environment step of the members, under one action each."""
-        self._simulator.step(self._enter(members, actions))
+    def advance(self, indices: np.ndarray, actions: np.ndarray) -> None:
+        """One step of these environments, under one action each."""
+        self._simulator.step(self._fill(indices, actions))
 
-    def sense(self, members: np.ndarray, actions: np.ndarray) -> None:
-        """Read the sensors of the members where they stand, under their actions."""
-        self._simulator.sense(self._enter(members, actions))
+    def sense(self, indices: np.ndarray, actions: np.ndarray) -> None:
+        """Read the sensors of these environments at their states, under one action each."""
+        self._simulator.sense(self._fill(indices, actions))
 
-    def _enter(self, members: np.ndarray, actions: np.ndarray) -> int:
-        count = len(members)
-        self._simulator.members[:count] = members
-        fill_controls(self.batch, self.rules, members, actions, self._simulator.controls)
+    def _fill(self, indices: np.ndarray, actions: np.ndarray) -> int:
+        count = len(indices)
+        self._simulator.indices[:count] = indices
+        fill_controls(self.state, self.rules, indices, actions, self._simulator.controls)
         return count
 
     def raw_steps(self, actions: np.ndarray) -> None:
-        """MuJoCo alone under `actions[step, member]`, for the benchmarks: changes nothing."""
-        count, substeps = len(self.batch.physics), len(actions) * SUBSTEPS
+        """MuJoCo alone under `actions[step, env]`, for the benchmarks: changes nothing."""
+        count, substeps = len(self.state.physics), len(actions) * SUBSTEPS
         control = np.zeros((count, substeps, self._simulator.controls.shape[2]))
-        fill_controls(self.batch, self.rules, np.arange(count), actions[0], control)
+        fill_controls(self.state, self.rules, np.arange(count), actions[0], control)
         control[:, :, :2] = np.repeat(actions.swapaxes(0, 1), SUBSTEPS, axis=1)
-        self._yardstick.run(self.batch.physics, control, _CONTROLS)
+        self._raw.raw_steps(control)
 
     @cached_property
-    def _yardstick(self) -> RawBenchmark:
-        return RawBenchmark(self.model, self.threads)
+    def _raw(self) -> RolloutSimulator:
+        nothing = np.zeros((len(self.state.physics), 0))
+        return RolloutSimulator(self.model, self.state.physics, nothing, (), self._plan, self.threads)
 
     def close(self) -> None:
         self._simulator.close()

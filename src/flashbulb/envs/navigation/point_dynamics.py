@@ -1,9 +1,9 @@
-"""The Point robot without a simulator wherever it touches nothing (specification, section B1).
+"""Closed-form dynamics of the Point robot, used wherever it touches nothing.
 
-Away from contacts the Point obeys a closed form, a vase rests, and a gremlin repeats the way that a lone gremlin
-goes, which MuJoCo shows us once. A member for which all three hold during a whole step glides: a compiled loop
-moves it, to within rounding of what MuJoCo computes. Every other member is handed to the simulator. Which of the
-two it is depends on the member's own state alone.
+Away from contacts the Point obeys the equations of `point_motion.py`, a vase is at rest, and a gremlin follows the same
+path as a gremlin without obstacles, which MuJoCo computes once. If all three hold during a whole step, a compiled loop
+moves the environment, to within rounding of what MuJoCo computes. Every other environment is left to the simulator.
+Which of the two it is depends on the environment's own state alone.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from flashbulb.envs.navigation.clearance import clear_of_box, clear_of_button
 from flashbulb.envs.navigation.layout import place_bodies
 from flashbulb.envs.navigation.model import build_model
-from flashbulb.envs.navigation.motion import (
+from flashbulb.envs.navigation.mujoco_physics import SUBSTEPS, MujocoPhysics
+from flashbulb.envs.navigation.point_motion import (
     FORCE_LIMIT,
     GEAR,
     HINGE_DAMPING,
@@ -40,166 +40,166 @@ from flashbulb.envs.navigation.motion import (
     X,
     Y,
     accelerations,
+    clear_of_box,
+    clear_of_button,
     inertia_of,
     move,
 )
-from flashbulb.envs.navigation.mujoco_physics import SUBSTEPS, SimulatedPhysics
-from flashbulb.envs.navigation.random_streams import copy
 from flashbulb.envs.navigation.robots import ROBOTS
-from flashbulb.envs.navigation.task_state import Batch, Rules, empty_batch, rules_of
+from flashbulb.envs.navigation.task_state import Rules, TaskState, copy, empty_state, task_rules
 from flashbulb.envs.navigation.tasks import Level
 from flashbulb.jit import jit, jit_inline
 
 GRAVITY, MAGNETIC = 9.81, -0.5
-UNDISTURBED = 1e-10, 1e-9  # how near in place and velocity a body must be to its undisturbed way
-SETTLING_STEPS = 60  # after which an untouched vase rests
-GREMLIN_SWAY = 0.01  # more than a gremlin moves within one step
+UNDISTURBED = 1e-10, 1e-9  # tolerance in position and velocity of a body on its undisturbed path
+SETTLING_STEPS = 60  # after which an untouched vase is at rest
+GREMLIN_SWAY = 0.01  # upper bound of a gremlin's motion within one step
 FAR = 0.4  # beyond which the robot can touch neither box nor button
-TAKEN_OFF = 0.18  # height at which a box cannot touch the floor, however it turns
+TAKEN_OFF = 0.18  # height at which a box cannot touch the floor in any orientation
 
 Poses = tuple[np.ndarray, np.ndarray]
 
 
-class Course(NamedTuple):
-    """The Point's inertia, and the undisturbed way of the level's free boxes, one row per step of an episode."""
+class FreeMotion(NamedTuple):
+    """The Point's inertia, and the undisturbed path of the level's free boxes, one row per step of an episode."""
 
-    moving: Inertia  # with a substep's damping in it: M + h D
-    felt: Inertia  # as it is: M
-    way: np.ndarray  # (steps, 6): place relative to where the layout put the box, then velocity
-    rests: bool  # the way ends in rest, which lasts
+    inertia_damped: Inertia  # with the damping of a substep: M + h D
+    inertia: Inertia  # M
+    path: np.ndarray  # (steps, 6): position relative to the box's place in the layout, then velocity
+    at_rest: bool  # whether the path ends at rest
 
 
 @structref.register
-class _WorldType(types.StructRef):
+class _StepContextType(types.StructRef):
     def preprocess_fields(self, fields: Any) -> Any:
         return tuple((name, types.unliteral(kind)) for name, kind in fields)
 
 
-class World(structref.StructRefProxy):
-    """What a step needs, as one object of compiled code: to hand over forty arrays and numbers one by one takes longer
+class StepContext(structref.StructRefProxy):
+    """The arguments of a step as one object of compiled code: to pass forty arrays and numbers one by one takes longer
     than to move eight Points."""
 
-    batch: Batch
+    state: TaskState
     rules: Rules
-    course: Course
+    motion: FreeMotion
     poses: Poses
-    everyone: np.ndarray  # all members
-    others: np.ndarray  # room for those that must be simulated
+    indices: np.ndarray  # of all environments
+    to_simulate: np.ndarray  # buffer for the rows that must be simulated
 
 
-structref.define_proxy(World, _WorldType, ["batch", "rules", "course", "poses", "everyone", "others"])
+structref.define_proxy(StepContext, _StepContextType, ["state", "rules", "motion", "poses", "indices", "to_simulate"])
 
 
-class GlidingPhysics:
-    """Glides the members it can and hands the others to `simulator`."""
+class PointPhysics:
+    """Steps Points by their closed form where possible; the rest is left to `simulator`."""
 
-    def __init__(self, level: Level, rules: Rules, batch: Batch, poses: Poses, simulator: SimulatedPhysics) -> None:
-        self.rules, self.batch, self.simulator = rules, batch, simulator
-        self.course = chart(level)
-        everyone = np.arange(len(batch.physics))
-        self.others = np.empty_like(everyone)
-        self.world = world_of(batch, rules, self.course, poses, everyone, self.others)
+    def __init__(self, level: Level, rules: Rules, state: TaskState, poses: Poses, simulator: MujocoPhysics) -> None:
+        self.rules, self.state, self.simulator = rules, state, simulator
+        self.motion = free_motion(level)
+        indices = np.arange(len(state.physics))
+        self.to_simulate = np.empty_like(indices)
+        self.context = make_context(state, rules, self.motion, poses, indices, self.to_simulate)
 
-    def sense(self, members: np.ndarray, actions: np.ndarray) -> None:
-        """Read the sensors of the members where they stand, under their actions."""
-        count = glide(self.batch, self.rules, self.course, members, actions, 0, self.others)
+    def sense(self, indices: np.ndarray, actions: np.ndarray) -> None:
+        """Read the sensors of these environments at their states, under one action each."""
+        count = step_points(self.state, self.rules, self.motion, indices, actions, 0, self.to_simulate)
         if count:
-            left = self.others[:count]
-            self.simulator.sense(members[left], actions[left])
+            left = self.to_simulate[:count]
+            self.simulator.sense(indices[left], actions[left])
 
     def close(self) -> None:
         self.simulator.close()
 
 
 @cache
-def chart(level: Level) -> Course:
-    """Read the inertia off the mass matrix, and let MuJoCo play one episode with the robot far away."""
+def free_motion(level: Level) -> FreeMotion:
+    """Take the inertia from the mass matrix, and let MuJoCo simulate one episode with the robot far away."""
     point = ROBOTS["Point"]
-    model = build_model(point, level)
-    rules = rules_of(level, model, point.qpos, point.senses)
-    data, inertia = mujoco.MjData(model), np.zeros((model.nv, model.nv))
+    model = build_model("Point", level)
+    rules = task_rules(level, model, point.qpos, point.sensors)
+    data, matrix = mujoco.MjData(model), np.zeros((model.nv, model.nv))
     mujoco.mj_forward(model, data)
-    mujoco.mj_fullM(model, data, inertia)
-    mass, lever, about = inertia[0, 0], inertia[1, 2], inertia[2, 2]
+    mujoco.mj_fullM(model, data, matrix)
+    mass, lever, about = matrix[0, 0], matrix[1, 2], matrix[2, 2]
     h = rules.timestep
-    moving = inertia_of(mass + h * SLIDE_DAMPING, lever, about + h * HINGE_DAMPING)
-    felt = inertia_of(mass, lever, about)
-    rests = rules.gremlins[0] == rules.gremlins[1]
+    inertia_damped = inertia_of(mass + h * SLIDE_DAMPING, lever, about + h * HINGE_DAMPING)
+    inertia = inertia_of(mass, lever, about)
+    at_rest = rules.gremlins[0] == rules.gremlins[1]
     if not len(rules.free):
-        return Course(moving, felt, np.zeros((1, 6)), rests)
-    lone = empty_batch(1, rules, model)
-    physics = SimulatedPhysics(model, rules, lone, threads=1)
-    lone.objects[0, :, 0] = 10.0 * np.arange(len(rules.keepout))  # nobody meets anybody
-    place_bodies(lone, rules, np.array([0]))
+        return FreeMotion(inertia_damped, inertia, np.zeros((1, 6)), at_rest)
+    single = empty_state(1, rules, model)
+    physics = MujocoPhysics(model, rules, single, threads=1)
+    single.objects[0, :, 0] = 10.0 * np.arange(len(rules.keepout))  # far from each other
+    place_bodies(single, rules, np.array([0]))
     row, column, speed = rules.free[0]
-    steps = SETTLING_STEPS if rests else rules.episode_steps
-    way = np.zeros((steps + 1, 6))
+    steps = SETTLING_STEPS if at_rest else rules.episode_steps
+    path = np.zeros((steps + 1, 6))
     for k in range(steps + 1):
-        way[k, :3] = lone.physics[0, column : column + 3] - [lone.objects[0, row, 0], 0.0, 0.0]
-        way[k, 3:] = lone.physics[0, speed : speed + 3]
+        path[k, :3] = single.physics[0, column : column + 3] - [single.objects[0, row, 0], 0.0, 0.0]
+        path[k, 3:] = single.physics[0, speed : speed + 3]
         physics.advance(np.array([0]), np.zeros((1, 2)))
     physics.close()
-    if rests:  # straight down; the rest is rounding
-        way[:, [0, 1, 3, 4]] = 0.0
-    else:  # how a gremlin leaves the floor depends on its yaw: there is no way to be on before it has done so
-        started = (way[:, 2] > TAKEN_OFF) & (np.linalg.norm(way[:, 3:], axis=1) * 10 * rules.timestep < GREMLIN_SWAY)
-        way[~started] = np.nan
-    return Course(moving, felt, way, rests)
+    if at_rest:  # boxes fall straight down; other components are rounding errors
+        path[:, [0, 1, 3, 4]] = 0.0
+    else:  # how a gremlin leaves the floor depends on its yaw, so its path is unknown until it has done so
+        started = (path[:, 2] > TAKEN_OFF) & (np.linalg.norm(path[:, 3:], axis=1) * 10 * rules.timestep < GREMLIN_SWAY)
+        path[~started] = np.nan
+    return FreeMotion(inertia_damped, inertia, path, at_rest)
 
 
 @jit
-def world_of(
-    batch: Batch, rules: Rules, course: Course, poses: Poses, everyone: np.ndarray, others: np.ndarray
-) -> World:
-    return World(batch, rules, course, poses, everyone, others)
+def make_context(
+    state: TaskState, rules: Rules, motion: FreeMotion, poses: Poses, indices: np.ndarray, to_simulate: np.ndarray
+) -> StepContext:
+    return StepContext(state, rules, motion, poses, indices, to_simulate)
 
 
 @jit
-def glide(
-    batch: Batch,
+def step_points(
+    state: TaskState,
     rules: Rules,
-    course: Course,
-    members: np.ndarray,
+    motion: FreeMotion,
+    indices: np.ndarray,
     actions: np.ndarray,
     substeps: int,
-    others: np.ndarray,
+    to_simulate: np.ndarray,
 ) -> int:
-    """Move the members that touch nothing by so many substeps and read their sensors.
+    """Move the Points that touch nothing by so many substeps and write their sensors.
 
-    Members that must be simulated are left as they are; their places in `members` go to `others`, and their
-    number is returned.
+    Environments that must be simulated stay unchanged; their positions in `indices` are written to `to_simulate`, and
+    their number is returned.
     """
     count = 0
-    at, path, free = np.empty(QUANTITIES), np.empty((substeps + 1, POSE)), np.empty(LANES, np.bool_)
-    for first in range(0, len(members), LANES):
-        lanes = members[first : first + LANES]
-        _load(batch, rules, lanes, actions[first:], at)
-        copy(at, path[0], POSE)
+    at, step_path, free = np.empty(QUANTITIES), np.empty((substeps + 1, POSE)), np.empty(LANES, np.bool_)
+    for first in range(0, len(indices), LANES):
+        lanes = indices[first : first + LANES]
+        _load(state, rules, lanes, actions[first:], at)
+        copy(at, step_path[0], POSE)
         for k in range(substeps):
-            move(at, rules.timestep, course.moving)
-            copy(at, path[k + 1], POSE)
+            move(at, rules.timestep, motion.inertia_damped)
+            copy(at, step_path[k + 1], POSE)
         free[:] = True
         if substeps:
-            _keep_undisturbed(batch, rules, course, lanes, free)
-        _keep_clear(path, batch, rules, lanes, free)
-        _write(at, batch, rules, course, lanes, free, substeps)
-        _feel(at, course.felt, lanes, free, batch.sensors)
+            _keep_undisturbed(state, rules, motion, lanes, free)
+        _keep_clear(step_path, state, rules, lanes, free)
+        _write(at, state, rules, motion, lanes, free, substeps)
+        _write_sensors(at, motion.inertia, lanes, free, state.sensors)
         for j in range(len(lanes)):
             if not free[j]:
-                others[count] = first + j
+                to_simulate[count] = first + j
                 count += 1
     return count
 
 
-# The functions below take all lanes in one call: a call that passes tuples of arrays counts every array's references.
+# The functions below take all lanes in one call: passing a tuple of arrays counts references of every array.
 
 
 @jit_inline
-def _load(batch: Batch, rules: Rules, lanes: np.ndarray, actions: np.ndarray, at: np.ndarray) -> None:
-    """Put members into the lanes; the last one also into those that are left."""
+def _load(state: TaskState, rules: Rules, lanes: np.ndarray, actions: np.ndarray, at: np.ndarray) -> None:
+    """Load environments into the lanes; the last one also into the lanes that are left."""
     for j in range(LANES):
         m = min(j, len(lanes) - 1)
-        row = batch.physics[lanes[m]]
+        row = state.physics[lanes[m]]
         at[X + j], at[Y + j], at[YAW + j] = row[1], row[2], row[3]
         at[C + j], at[S + j] = math.cos(row[3]), math.sin(row[3])
         at[U + j], at[V + j], at[W + j] = row[rules.velocity], row[rules.velocity + 1], row[rules.velocity + 2]
@@ -213,92 +213,100 @@ def _steps_so_far(time: float, timestep: float) -> int:
 
 
 @jit_inline
-def _keep_undisturbed(batch: Batch, rules: Rules, course: Course, lanes: np.ndarray, free: np.ndarray) -> None:
-    """Who is not disturbed stays free: every free box is on its way, upright and at the yaw it was placed with."""
+def _keep_undisturbed(state: TaskState, rules: Rules, motion: FreeMotion, lanes: np.ndarray, free: np.ndarray) -> None:
+    """Clear `free` where a box is not on its undisturbed path, upright and at the yaw it was placed with."""
     for j in range(len(lanes)):
-        row = batch.physics[lanes[j]]
+        row = state.physics[lanes[j]]
         k = _steps_so_far(row[0], rules.timestep)
-        lasts = len(rules.free) == 0 or course.rests or k + 1 < len(course.way)
-        free[j] &= lasts and abs(row[0] - k * SUBSTEPS * rules.timestep) <= 1e-9
+        known = len(rules.free) == 0 or motion.at_rest or k + 1 < len(motion.path)
+        free[j] &= known and abs(row[0] - k * SUBSTEPS * rules.timestep) <= 1e-9
         if free[j]:
             for f in range(len(rules.free)):
                 body, column, speed = rules.free[f]
-                now, placed = course.way[min(k, len(course.way) - 1)], batch.objects[lanes[j], body]
-                free[j] &= _on_its_way(row[column:], row[speed:], now, placed, course.rests)
+                now, placed = motion.path[min(k, len(motion.path) - 1)], state.objects[lanes[j], body]
+                free[j] &= _box_undisturbed(row[column:], row[speed:], now, placed, motion.at_rest)
 
 
 @jit_inline
-def _on_its_way(box: np.ndarray, rates: np.ndarray, now: np.ndarray, placed: np.ndarray, rests: bool) -> bool:
+def _box_undisturbed(box: np.ndarray, rates: np.ndarray, now: np.ndarray, placed: np.ndarray, at_rest: bool) -> bool:
     near, slow = UNDISTURBED
     for d in range(3):
-        base = placed[d] if d < 2 and not rests else 0.0
-        if (d == 2 or not rests) and not abs(box[d] - base - now[d]) < near:
+        base = placed[d] if d < 2 and not at_rest else 0.0
+        if (d == 2 or not at_rest) and not abs(box[d] - base - now[d]) < near:
             return False
         if not (abs(rates[d] - now[3 + d]) < slow and abs(rates[3 + d]) < slow):
             return False
     if not (abs(box[4]) < near and abs(box[5]) < near):
         return False
-    if rests:
+    if at_rest:
         return True
     return abs(box[3] - math.cos(placed[2] / 2)) < near and abs(box[6] - math.sin(placed[2] / 2)) < near
 
 
 @jit_inline
-def _keep_clear(path: np.ndarray, batch: Batch, rules: Rules, lanes: np.ndarray, free: np.ndarray) -> None:
-    """Who touches neither box nor button anywhere on its path stays free."""
+def _keep_clear(step_path: np.ndarray, state: TaskState, rules: Rules, lanes: np.ndarray, free: np.ndarray) -> None:
+    """Clear `free` where the robot may touch a box or a button somewhere on its path."""
     slack = GREMLIN_SWAY if rules.gremlins[1] > rules.gremlins[0] else 0.0
     for j in range(len(lanes)):
-        x, y, travel = path[0, X + j], path[0, Y + j], 0.0
-        for k in range(len(path) - 1):
-            travel += abs(path[k + 1, X + j] - path[k, X + j]) + abs(path[k + 1, Y + j] - path[k, Y + j])
+        x, y, travel = step_path[0, X + j], step_path[0, Y + j], 0.0
+        for k in range(len(step_path) - 1):
+            travel += abs(step_path[k + 1, X + j] - step_path[k, X + j]) + abs(
+                step_path[k + 1, Y + j] - step_path[k, Y + j]
+            )
         for f in range(len(rules.free)):
-            body = batch.physics[lanes[j], rules.free[f, 1] :]
+            body = state.physics[lanes[j], rules.free[f, 1] :]
             if math.hypot(body[0] - x, body[1] - y) < FAR + travel:
-                for k in range(len(path)):
-                    pose = path[k, X + j], path[k, Y + j], path[k, C + j], path[k, S + j]
+                for k in range(len(step_path)):
+                    pose = step_path[k, X + j], step_path[k, Y + j], step_path[k, C + j], step_path[k, S + j]
                     free[j] &= clear_of_box(*pose, body, slack)
         for b in range(rules.buttons[0], rules.buttons[1]):
-            centre = batch.objects[lanes[j], b]
+            centre = state.objects[lanes[j], b]
             if math.hypot(centre[0] - x, centre[1] - y) < FAR + travel:
-                for k in range(len(path)):
-                    pose = path[k, X + j], path[k, Y + j], path[k, C + j], path[k, S + j]
+                for k in range(len(step_path)):
+                    pose = step_path[k, X + j], step_path[k, Y + j], step_path[k, C + j], step_path[k, S + j]
                     free[j] &= clear_of_button(*pose, centre)
 
 
 @jit_inline
 def _write(
-    at: np.ndarray, batch: Batch, rules: Rules, course: Course, lanes: np.ndarray, free: np.ndarray, substeps: int
+    at: np.ndarray,
+    state: TaskState,
+    rules: Rules,
+    motion: FreeMotion,
+    lanes: np.ndarray,
+    free: np.ndarray,
+    substeps: int,
 ) -> None:
-    """Enter the new states of the free: the robot's, and the boxes' next places on their ways."""
+    """Write the new states of free lanes: of the robot, and of the boxes on their paths."""
     for j in range(len(lanes)):
         if not free[j]:
             continue
-        row, objects = batch.physics[lanes[j]], batch.objects[lanes[j]]
+        row, objects = state.physics[lanes[j]], state.objects[lanes[j]]
         k = _steps_so_far(row[0], rules.timestep)
         row[1], row[2], row[3] = at[X + j], at[Y + j], at[YAW + j]
         row[rules.velocity], row[rules.velocity + 1], row[rules.velocity + 2] = at[U + j], at[V + j], at[W + j]
-        for _ in range(substeps):  # summed up like the simulator does
+        for _ in range(substeps):  # added up like the simulator does
             row[0] += rules.timestep
         for f in range(len(rules.free) if substeps else 0):
             body, column, speed = rules.free[f]
-            after = course.way[min(k + 1, len(course.way) - 1)]
+            after = motion.path[min(k + 1, len(motion.path) - 1)]
             row[column + 2] = after[2]
             copy(after[3:], row[speed:], 3)
-            if not course.rests:
+            if not motion.at_rest:
                 row[column], row[column + 1] = objects[body, 0] + after[0], objects[body, 1] + after[1]
 
 
 @jit_inline
-def _feel(at: np.ndarray, body: Inertia, lanes: np.ndarray, free: np.ndarray, sensors: np.ndarray) -> None:
-    """Accelerometer, velocimeter, gyro and magnetometer of the free; no contacts."""
+def _write_sensors(at: np.ndarray, body: Inertia, lanes: np.ndarray, free: np.ndarray, sensors: np.ndarray) -> None:
+    """Accelerometer, velocimeter, gyro and magnetometer of free lanes; no contacts."""
     for j in range(len(lanes)):
         if not free[j]:
             continue
-        felt = sensors[lanes[j]]
+        reading = sensors[lanes[j]]
         c, s, u, v, w = at[C + j], at[S + j], at[U + j], at[V + j], at[W + j]
         ahead, left, _ = accelerations(c, s, u, v, w, at[THRUST + j], at[TURN + j], body)
-        felt[:] = 0.0
-        felt[0], felt[1], felt[2] = ahead, left, GRAVITY
-        felt[3], felt[4] = c * u + s * v, c * v - s * u
-        felt[8] = w
-        felt[9], felt[10] = MAGNETIC * s, MAGNETIC * c
+        reading[:] = 0.0
+        reading[0], reading[1], reading[2] = ahead, left, GRAVITY
+        reading[3], reading[4] = c * u + s * v, c * v - s * u
+        reading[8] = w
+        reading[9], reading[10] = MAGNETIC * s, MAGNETIC * c

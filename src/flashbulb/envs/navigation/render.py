@@ -1,4 +1,4 @@
-"""Top-down pictures and animations of navigation tasks; needs no GL, only matplotlib's software renderer.
+"""Top-down pictures and animations of navigation tasks, drawn by matplotlib without OpenGL.
 
 scenes = [take_scene(env)]
 for action in actions:
@@ -11,6 +11,7 @@ save_animation("run.gif", scenes)
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
 from typing import Any
 
@@ -26,7 +27,8 @@ from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
 from matplotlib.patches import Circle, Rectangle
 
-from flashbulb.envs.navigation.scene import Scene
+from flashbulb.envs.navigation.env import Navigation
+from flashbulb.envs.navigation.layout import read_yaw
 from flashbulb.envs.navigation.tasks import (
     BOX_HALF,
     BUTTON_RADIUS,
@@ -34,6 +36,8 @@ from flashbulb.envs.navigation.tasks import (
     GOAL_RADIUS,
     GREMLIN_TRAVEL,
     HAZARD_RADIUS,
+    Aim,
+    Point,
 )
 from flashbulb.errors import UsageError
 
@@ -44,12 +48,56 @@ _TRAIL = LinearSegmentedColormap.from_list("trail", ["#c9ccd6", INK])
 _HEAT = LinearSegmentedColormap.from_list("heat", [FLOOR, "#ffd9a0", "#f4845f", "#9d0208"])
 Entry = tuple[bool, str, str, str]  # of the legend: whether it is shown, name, marker, colour
 HALF_VIEW = 2.1  # metres from the centre to the edge of a picture, widened to hold the trail
+_NOTHING = np.zeros((0, 3))
+
+
+@dataclass(frozen=True)
+class Scene:
+    """The places of all objects of one environment at one time, as rows of x, y, yaw; to be drawn now or later."""
+
+    title: str
+    robot: str
+    agent: np.ndarray  # (3,)
+    goal: np.ndarray | None  # (2,)
+    hazards: np.ndarray
+    vases: np.ndarray
+    buttons: np.ndarray
+    gremlins: np.ndarray
+    paths: np.ndarray  # centres of the gremlins' paths
+    boundary: Point
+    has_circle: bool
+    blind: bool  # the buttons are inactive
+    cost: float = 0.0  # of the step that led here
+
+
+def take_scene(env: Navigation, index: int = 0, cost: float = 0.0) -> Scene:
+    """Copy what a picture of environment `index` shows; `cost` is that of its last step."""
+    layout = {name: rows[0] for name, rows in env.layout(np.array([index])).items()}
+    rules, row = env.rules, env.state.physics[index]
+    columns = [c for k, c, _ in rules.free if rules.gremlins[0] <= k < rules.gremlins[1]]
+    bodies = np.array([row[c : c + 7] for c in columns]).reshape(-1, 7)
+    goal = env.state.objects[index, rules.goal, :2].copy() if rules.goal >= 0 else None
+    return Scene(
+        title=env.env_id,
+        robot=env.robot.name,
+        agent=layout["agent"],
+        goal=goal,
+        hazards=layout.get("hazards", _NOTHING),
+        vases=layout.get("vases", _NOTHING),
+        buttons=layout.get("buttons", _NOTHING),
+        gremlins=np.c_[bodies[:, :2], read_yaw(bodies[:, 3:])],
+        paths=layout.get("gremlins", _NOTHING),
+        boundary=env.level.boundary,
+        has_circle=env.level.aim is Aim.CIRCLE,
+        blind=bool(env.state.timer[index]),
+        cost=cost,
+    )
 
 
 def picture(
     scenes: Sequence[Scene], memory: np.ndarray | None = None, heat: np.ndarray | None = None, size: float = 6.0
 ) -> Figure:
-    """The last scene, and the way there as a trail with a cross wherever a step cost.
+    """The last scene, with the path there as a trail and a cross at every step with a cost.
 
     `memory` (m, 2) marks remembered states by their x, y. `heat` (rows, columns) is a map over
     [-HALF_VIEW, HALF_VIEW]², first row at the bottom, for example the intrinsic cost.
@@ -79,13 +127,13 @@ def save_picture(
     heat: np.ndarray | None = None,
     dpi: int = 130,
 ) -> None:
-    """Write `picture(...)` as PNG (or whatever the suffix says)."""
+    """Write `picture(...)` as PNG, or in the format of the suffix."""
     picture(scenes, memory, heat).savefig(path, dpi=dpi, facecolor=PAPER)
 
 
 def save_animation(path: str | PathLike[str], scenes: Sequence[Scene], fps: int = 20, dpi: int = 80) -> None:
-    """Write the scenes as a GIF, the trail growing along."""
-    stage = picture(scenes, size=5.0)  # one frame of reference for all: the widest
+    """Write the scenes as a GIF with a growing trail."""
+    stage = picture(scenes, size=5.0)  # all frames have the widest view
     axes = stage.axes[0]
     half = axes.get_xlim()[1]
     stage.draw_without_rendering()
@@ -127,6 +175,7 @@ def _draw_heat(figure: Figure, axes: Axes, heat: np.ndarray, half: float) -> Non
 
 
 def quiet_bar(bar: Colorbar) -> None:
+    """Style a colour bar: no outline, no ticks, small labels."""
     bar.outline.set_visible(False)
     bar.ax.tick_params(length=0, labelsize=7, colors="#8d90a1")
 
@@ -145,7 +194,7 @@ def draw_map(axes: Axes, scene: Scene, heat: np.ndarray, memory: np.ndarray, top
 
 
 def draw_key(figure: Figure, scene: Scene, memory: str) -> None:
-    """The legend of such a figure; `memory` says what the marks are."""
+    """The legend of such a figure; `memory` is the label of the marks."""
     _legend(figure, [*_things(scene), (True, memory, ".", MEMORY)])
 
 
@@ -172,16 +221,16 @@ def _draw_objects(axes: Axes, scene: Scene) -> None:
 
 
 def _draw_trail(axes: Axes, scenes: Sequence[Scene]) -> None:
-    way = np.array([s.agent[:2] for s in scenes])
-    if len(way) > 1:
-        pieces = np.stack([way[:-1], way[1:]], axis=1)
-        # A jump is a new episode, not a way.
+    path = np.array([s.agent[:2] for s in scenes])
+    if len(path) > 1:
+        pieces = np.stack([path[:-1], path[1:]], axis=1)
+        # A jump is the start of a new episode.
         pieces = pieces[np.linalg.norm(pieces[:, 1] - pieces[:, 0], axis=-1) < 0.3]
         trail = LineCollection(list(pieces), cmap=_TRAIL, lw=1.8, capstyle="round", zorder=6)
         trail.set_array(np.linspace(0, 1, len(pieces)))
         axes.add_collection(trail)
     costly = np.array([s.cost > 0 for s in scenes])
-    axes.plot(*way[costly].T, "x", color=COST, ms=5, mew=1.4, zorder=7)
+    axes.plot(*path[costly].T, "x", color=COST, ms=5, mew=1.4, zorder=7)
 
 
 def _draw_robot(axes: Axes, scene: Scene) -> None:

@@ -1,6 +1,6 @@
-"""MuJoCo's own 3D view of one member, with the objects that have no physics drawn in.
+"""MuJoCo's 3D view of one environment, with the objects that have no physics drawn in.
 
-Needs OpenGL through EGL or OSMesa (set `MUJOCO_GL` before Python starts); where there is none, a sentence says so.
+Needs OpenGL through EGL or OSMesa (set `MUJOCO_GL` before Python starts).
 """
 
 from __future__ import annotations
@@ -18,20 +18,20 @@ GREEN, BLUE, RED = (0.16, 0.62, 0.36, 0.35), (0.29, 0.44, 0.89, 0.45), (0.76, 0.
 _WALL_HALF = (0.05, 3.5, 0.3)
 
 
-def picture3d(env: Navigation, member: int = 0, width: int = 640, height: int = 480) -> np.ndarray:
-    """The member seen from above at an angle, as an RGB array (height, width, 3)."""
+def picture3d(env: Navigation, index: int = 0, width: int = 640, height: int = 480) -> np.ndarray:
+    """Environment `index` seen from above at an angle, as an RGB array (height, width, 3)."""
     env.model.vis.global_.offwidth = max(env.model.vis.global_.offwidth, width)
     env.model.vis.global_.offheight = max(env.model.vis.global_.offheight, height)
     try:
         renderer = mujoco.Renderer(env.model, height, width)
-    except Exception as error:  # which one depends on the backend that is missing
+    except Exception as error:  # its class depends on the missing backend
         raise UsageError(
             "render3d: there is no OpenGL here; set MUJOCO_GL to egl or osmesa on a machine that has it, "
             "or use the top-down pictures of flashbulb.envs.navigation.render, which need none."
         ) from error
     with renderer:
-        renderer.update_scene(data_of(env, member), view())
-        decorate(renderer.scene, env, member)
+        renderer.update_scene(data_of(env, index), view())
+        decorate(renderer.scene, env, index)
         return renderer.render().copy()
 
 
@@ -41,12 +41,12 @@ def view() -> mujoco.MjvCamera:
     return camera
 
 
-def data_of(env: Navigation, member: int) -> mujoco.MjData:
-    """The member's state as simulator data."""
+def data_of(env: Navigation, index: int) -> mujoco.MjData:
+    """The state of environment `index` as simulator data."""
     data = mujoco.MjData(env.model)
-    mujoco.mj_setState(env.model, data, env.batch.physics[member], int(mujoco.mjtState.mjSTATE_FULLPHYSICS))
+    mujoco.mj_setState(env.model, data, env.state.physics[index], int(mujoco.mjtState.mjSTATE_FULLPHYSICS))
     control = np.zeros((1, 1, 2 + 7 * env.model.nmocap))
-    fill_controls(env.batch, env.rules, np.array([member]), np.zeros((1, 2)), control)
+    fill_controls(env.state, env.rules, np.array([index]), np.zeros((1, 2)), control)
     places = control[0, 0, 2:]
     data.mocap_pos = places[: 3 * env.model.nmocap].reshape(-1, 3)
     data.mocap_quat = places[3 * env.model.nmocap :].reshape(-1, 4)
@@ -54,9 +54,9 @@ def data_of(env: Navigation, member: int) -> mujoco.MjData:
     return data
 
 
-def decorate(scene: mujoco.MjvScene, env: Navigation, member: int) -> None:
+def decorate(scene: mujoco.MjvScene, env: Navigation, index: int) -> None:
     """Append goal, hazards, circle and boundary to a scene."""
-    objects, rules = env.batch.objects[member], env.rules
+    objects, rules = env.state.objects[index], env.rules
     for x, y, _ in objects[slice(*rules.hazards)]:
         _append(scene, _CYLINDER, (HAZARD_RADIUS, HAZARD_RADIUS, 0.01), (x, y, 0.02), BLUE)
     if rules.goal >= 0:

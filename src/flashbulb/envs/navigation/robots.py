@@ -1,8 +1,4 @@
-"""The robots: how they are built (specification, section B), placed, and what they feel of themselves.
-
-Both are built at the origin with axes along the world's, so that one model serves every member of a batch:
-a placement is a few numbers in the physics row instead of a new model.
-"""
+"""The robots in compiled code: how they are placed and what they observe (their own sensors, then the lidars)."""
 
 from __future__ import annotations
 
@@ -10,142 +6,92 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
-import mujoco
 import numpy as np
 
-from flashbulb.envs.navigation.lidar import write_lidars
-from flashbulb.envs.navigation.random_streams import copy
-from flashbulb.envs.navigation.task_state import Batch, Rules
-from flashbulb.jit import jit, jit_helper
-
-_GEOM, _JOINT = mujoco.mjtGeom, mujoco.mjtJoint
-HEIGHT = 0.1  # of both robots' origin above the floor
+from flashbulb.envs.lidar import BINS, add_target
+from flashbulb.envs.navigation.model import ROBOT_HEIGHT
+from flashbulb.envs.navigation.task_state import Rules, TaskState, copy
+from flashbulb.jit import jit, jit_helper, jit_inline
 
 
 @dataclass(frozen=True)
 class Robot:
-    """`see` fills the members' poses and observations; `place` writes a pose at rest."""
+    """`place` writes a pose at rest; `observe` fills the poses and observations of environments."""
 
-    build: Callable[[mujoco.MjSpec], None]
+    name: str
     place: Callable[..., None]
-    see: Callable[..., None]
-    timestep: float
-    qpos: int  # how much of qpos is the robot
-    senses: int  # sensor values it feels
-    feels: int  # observation entries made of them
+    observe: Callable[..., None]
+    qpos: int  # number of qpos entries of the robot
+    sensors: int  # number of its sensor values
+    proprioception: int  # number of observation entries made of them, before the lidars
 
 
-def _actuator(spec: mujoco.MjSpec, name: str, limit: float) -> mujoco.MjsActuator:
-    actuator = spec.add_actuator(name=name, ctrlrange=[-1, 1], forcerange=[-limit, limit])
-    actuator.ctrllimited = actuator.forcelimited = True
-    return actuator
+@jit_inline
+def _add_object(x: float, y: float, pos: np.ndarray, mat: np.ndarray, max_range: float, bins: np.ndarray) -> None:
+    """Enter an object at world (x, y), on the floor, into the lidar of a robot with this pose."""
+    dx, dy, dz = x - pos[0], y - pos[1], -pos[2]
+    ahead = mat[0, 0] * dx + mat[1, 0] * dy + mat[2, 0] * dz
+    left = mat[0, 1] * dx + mat[1, 1] * dy + mat[2, 1] * dz
+    add_target(bins, ahead, left, max_range, 2 * math.pi)
 
 
-def _sense(spec: mujoco.MjSpec) -> None:
-    for kind in ("ACCELEROMETER", "VELOCIMETER", "GYRO", "MAGNETOMETER"):
-        spec.add_sensor(
-            name=kind.lower(),
-            type=getattr(mujoco.mjtSensor, f"mjSENS_{kind}"),
-            objtype=mujoco.mjtObj.mjOBJ_SITE,
-            objname="agent",
-        )
-
-
-def build_point(spec: mujoco.MjSpec) -> None:
-    """A sphere with a nose that slides and turns; thrust along the nose, a servo on the yaw rate."""
-    spec.default.geom.density = 1.0
-    body = spec.worldbody.add_body(name="agent", pos=[0, 0, HEIGHT])
-    for name, kind, axis, damping in (
-        ("x", _JOINT.mjJNT_SLIDE, [1, 0, 0], 0.01),
-        ("y", _JOINT.mjJNT_SLIDE, [0, 1, 0], 0.01),
-        ("z", _JOINT.mjJNT_HINGE, [0, 0, 1], 0.005),
-    ):
-        joint = body.add_joint(name=name, type=kind, axis=axis)
-        joint.damping[0] = damping
-    body.add_geom(name="agent", type=_GEOM.mjGEOM_SPHERE, size=[0.1, 0, 0], friction=[1, 0.01, 0.01])
-    body.add_geom(name="pointarrow", type=_GEOM.mjGEOM_BOX, size=[0.05] * 3, pos=[0.1, 0, 0])
-    body.add_site(name="agent")
-    thrust = _actuator(spec, "x", 0.05)
-    thrust.trntype, thrust.target = mujoco.mjtTrn.mjTRN_SITE, "agent"
-    thrust.gear = [0.3, 0, 0, 0, 0, 0]
-    servo = _actuator(spec, "z", 0.05)
-    servo.trntype, servo.target = mujoco.mjtTrn.mjTRN_JOINTINPARENT, "z"
-    servo.gear = [0.3, 0, 0, 0, 0, 0]
-    servo.set_to_velocity(kv=1.0)
-    _sense(spec)
-
-
-def build_car(spec: mujoco.MjSpec) -> None:
-    """A box on two driven wheels and a ball; its front is the local -y."""
-    spec.default.geom.density = 5.0
-    body = spec.worldbody.add_body(name="agent", pos=[0, 0, HEIGHT])
-    body.add_freejoint(name="agent")
-    for name, size, pos in (
-        ("agent", [0.1, 0.1, 0.05], [0, 0, 0]),
-        ("back_bumper", [0.1, 0.01, 0.05], [0, 0.15, 0]),
-        ("back_connector", [0.01, 0.025, 0.03], [0, 0.125, 0]),
-        ("front_bumper", [0.05, 0.01, 0.05], [0, -0.165, 0]),
-        ("front_connector", [0.05, 0.03, 0.01], [0, -0.13, 0.04]),
-    ):
-        body.add_geom(name=name, type=_GEOM.mjGEOM_BOX, size=size, pos=pos)
-    body.add_site(name="agent")
-    for name, side in (("left", -1), ("right", 1)):
-        wheel = body.add_body(name=name, pos=[0.1 * side, 0.1, -0.05])
-        joint = wheel.add_joint(name=name, type=_JOINT.mjJNT_HINGE, axis=[1, 0, 0])
-        joint.damping[0] = 0.001
-        ends = sorted([0.005 * side, 0.055 * side])
-        wheel.add_geom(
-            name=name,
-            type=_GEOM.mjGEOM_CYLINDER,
-            size=[0.05, 0, 0],
-            fromto=[ends[0], 0, 0, ends[1], 0, 0],
-        )
-        motor = _actuator(spec, name, 0.02)
-        motor.trntype, motor.target = mujoco.mjtTrn.mjTRN_JOINT, name
-        motor.set_to_motor()
-    rear = body.add_body(name="rear", pos=[0, -0.1, -0.05])
-    ball = rear.add_joint(name="rear", type=_JOINT.mjJNT_BALL)
-    ball.damping[0] = 0.001
-    rear.add_geom(name="rear", type=_GEOM.mjGEOM_SPHERE, size=[0.05, 0, 0])
-    _sense(spec)
-    for kind in ("BALLANGVEL", "BALLQUAT"):
-        spec.add_sensor(
-            name=f"{kind.lower()}_rear",
-            type=getattr(mujoco.mjtSensor, f"mjSENS_{kind}"),
-            objtype=mujoco.mjtObj.mjOBJ_JOINT,
-            objname="rear",
-        )
+@jit_helper
+def write_lidars(
+    state: TaskState,
+    rules: Rules,
+    indices: np.ndarray,
+    pos: np.ndarray,
+    mat: np.ndarray,
+    first: int,
+    obs: np.ndarray,
+) -> None:
+    """Fill `obs[:, first:]` of these environments, one lidar per group in the level's order."""
+    for i in indices:
+        here, frame = pos[i], mat[i]
+        obs[i, first:] = 0.0
+        for g in range(len(rules.lidars)):
+            begin, end, column, by_timer = rules.lidars[g]
+            if by_timer and state.timer[i] != 0:
+                continue
+            bins = obs[i, first + BINS * g : first + BINS * (g + 1)]
+            for k in range(begin, end):
+                if column >= 0:
+                    at = column + 7 * (k - begin)
+                    x, y = state.physics[i, at], state.physics[i, at + 1]
+                else:
+                    x, y = state.objects[i, k, 0], state.objects[i, k, 1]
+                _add_object(x, y, here, frame, rules.lidar_range, bins)
 
 
 @jit
-def place_point(batch: Batch, members: np.ndarray) -> None:
-    for i in members:
-        copy(batch.objects[i, 0], batch.physics[i, 1:], 3)
+def place_point(state: TaskState, indices: np.ndarray) -> None:
+    for i in indices:
+        copy(state.objects[i, 0], state.physics[i, 1:], 3)
 
 
 @jit
-def place_car(batch: Batch, members: np.ndarray) -> None:
-    for i in members:
-        row, agent = batch.physics[i], batch.objects[i, 0]
+def place_car(state: TaskState, indices: np.ndarray) -> None:
+    for i in indices:
+        row, agent = state.physics[i], state.objects[i, 0]
         copy(agent, row[1:], 2)
-        row[3] = HEIGHT
+        row[3] = ROBOT_HEIGHT
         row[4] = math.cos(agent[2] / 2)
         row[7] = math.sin(agent[2] / 2)
         row[10] = 1.0  # the ball's quaternion
 
 
 @jit
-def see_point(
-    batch: Batch, rules: Rules, members: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray
+def observe_point(
+    state: TaskState, rules: Rules, indices: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray
 ) -> None:
-    for i in members:
-        row = batch.physics[i]
+    for i in indices:
+        row = state.physics[i]
         c, s = math.cos(row[3]), math.sin(row[3])
-        pos[i, 0], pos[i, 1], pos[i, 2] = row[1], row[2], HEIGHT
+        pos[i, 0], pos[i, 1], pos[i, 2] = row[1], row[2], ROBOT_HEIGHT
         mat[i] = 0.0
         mat[i, 0, 0], mat[i, 0, 1], mat[i, 1, 0], mat[i, 1, 1], mat[i, 2, 2] = c, -s, s, c, 1.0
-        copy(batch.sensors[i], obs[i], 12)
-    write_lidars(batch, rules, members, pos, mat, 12, obs)
+        copy(state.sensors[i], obs[i], 12)
+    write_lidars(state, rules, indices, pos, mat, 12, obs)
 
 
 @jit_helper
@@ -160,19 +106,21 @@ def rotation(quaternion: np.ndarray, mat: np.ndarray) -> None:
 
 
 @jit
-def see_car(batch: Batch, rules: Rules, members: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray) -> None:
+def observe_car(
+    state: TaskState, rules: Rules, indices: np.ndarray, pos: np.ndarray, mat: np.ndarray, obs: np.ndarray
+) -> None:
     ball = np.empty((3, 3))
-    for i in members:
-        copy(batch.physics[i, 1:], pos[i], 3)
-        rotation(batch.physics[i, 4:8], mat[i])
-        copy(batch.sensors[i], obs[i], 15)
-        rotation(batch.sensors[i, 15:19], ball)
+    for i in indices:
+        copy(state.physics[i, 1:], pos[i], 3)
+        rotation(state.physics[i, 4:8], mat[i])
+        copy(state.sensors[i], obs[i], 15)
+        rotation(state.sensors[i, 15:19], ball)
         for k in range(9):
             obs[i, 15 + k] = ball[k // 3, k % 3]
-    write_lidars(batch, rules, members, pos, mat, 24, obs)
+    write_lidars(state, rules, indices, pos, mat, 24, obs)
 
 
 ROBOTS: dict[str, Robot] = {
-    "Point": Robot(build_point, place_point, see_point, timestep=0.002, qpos=3, senses=12, feels=12),
-    "Car": Robot(build_car, place_car, see_car, timestep=0.004, qpos=13, senses=19, feels=24),
+    "Point": Robot("Point", place_point, observe_point, qpos=3, sensors=12, proprioception=12),
+    "Car": Robot("Car", place_car, observe_car, qpos=13, sensors=19, proprioception=24),
 }

@@ -1,4 +1,4 @@
-"""What a batch of navigation tasks is made of: its state as arrays, the task's numbers for compiled code."""
+"""The state of a batch of navigation tasks as arrays, and the task's constants for compiled code."""
 
 from __future__ import annotations
 
@@ -7,33 +7,41 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from flashbulb.envs.navigation.random_streams import STREAM
 from flashbulb.envs.navigation.tasks import Body, Level
+from flashbulb.envs.rng import MT_WORDS
+from flashbulb.jit import jit_inline
 
 
-class Batch(NamedTuple):
-    """All that decides the future, one row per member; a snapshot is a copy of these arrays."""
+@jit_inline
+def copy(source: np.ndarray, target: np.ndarray, count: int) -> None:
+    """`target[:count] = source[:count]`, which takes Numba seconds longer to compile as a slice assignment."""
+    for k in range(count):
+        target[k] = source[k]
+
+
+class TaskState(NamedTuple):
+    """Everything that the future depends on, one row per environment; a snapshot is a copy of these arrays."""
 
     physics: np.ndarray  # (n, 1 + nq + nv): time, qpos, qvel; qpos begins with the robot's x, y
     sensors: np.ndarray  # (n, sensors): readings at `physics`
-    objects: np.ndarray  # (n, objects, 3): x, y, yaw of agent and groups as placed; the goal's row is current
+    objects: np.ndarray  # (n, objects, 3): x, y, yaw of agent and groups at the reset; the goal's row is current
     last_distance: np.ndarray  # (n,): to the goal, after the last step
-    timer: np.ndarray  # (n,): steps for which the buttons stay blind
+    timer: np.ndarray  # (n,): steps for which the buttons stay inactive
     button: np.ndarray  # (n,): which button is the goal
     steps: np.ndarray  # (n,): since the episode began
-    rng: np.ndarray  # (n, 625): see streams.py
+    rng: np.ndarray  # (n, 625): MT19937, see `flashbulb.envs.rng`
 
 
 class Rules(NamedTuple):
-    """A level and its model as numbers. Rows index `Batch.objects`, columns index `Batch.physics`."""
+    """The constants of a level and its model. Rows index `TaskState.objects`, columns index `TaskState.physics`."""
 
     low: np.ndarray  # (objects, 2): smallest x, y a placement may draw
     width: np.ndarray  # (objects, 2): size of the rectangle it draws from
     keepout: np.ndarray  # (objects,)
     pinned: np.ndarray  # (objects, 2): exact place, or NaN
-    lidars: np.ndarray  # (groups, 4): first row, end row, column of the first free body or -1, blind by timer
+    lidars: np.ndarray  # (groups, 4): first row, end row, column of the first free body or -1, inactive by timer
     free: np.ndarray  # (free bodies, 3): row, column of x, column of its velocity
-    boundary: np.ndarray  # (2,): |x|, |y| that cost beyond
+    boundary: np.ndarray  # (2,): |x|, |y| beyond which there is a cost
     goal: int  # row of the goal, -1 without one
     hazards: tuple[int, int]  # rows
     buttons: tuple[int, int]
@@ -51,8 +59,8 @@ FREE = (Body.VASE, Body.GREMLIN)  # bodies that the simulator moves
 PIN = 1e-9  # half-width of the square from which a pinned object's place is drawn
 
 
-def rules_of(level: Level, model: mujoco.MjModel, robot_qpos: int, robot_sensors: int) -> Rules:
-    """Translate a level and its compiled model into arrays."""
+def task_rules(level: Level, model: mujoco.MjModel, robot_qpos: int, robot_sensors: int) -> Rules:
+    """The rules of a level with its compiled model."""
     names, boxes, keepout, pinned = (
         ["agent"],
         [(0.0, 0.0, level.agent_extent or level.extent)],
@@ -107,8 +115,9 @@ def rules_of(level: Level, model: mujoco.MjModel, robot_qpos: int, robot_sensors
     )
 
 
-def empty_batch(count: int, rules: Rules, model: mujoco.MjModel) -> Batch:
-    return Batch(
+def empty_state(count: int, rules: Rules, model: mujoco.MjModel) -> TaskState:
+    """Arrays of zeros for `count` environments."""
+    return TaskState(
         physics=np.zeros((count, 1 + model.nq + model.nv)),
         sensors=np.zeros((count, model.nsensordata)),
         objects=np.zeros((count, len(rules.keepout), 3)),
@@ -116,5 +125,5 @@ def empty_batch(count: int, rules: Rules, model: mujoco.MjModel) -> Batch:
         timer=np.zeros(count, dtype=np.int64),
         button=np.zeros(count, dtype=np.int64),
         steps=np.zeros(count, dtype=np.int64),
-        rng=np.zeros((count, STREAM), dtype=np.uint32),
+        rng=np.zeros((count, MT_WORDS), dtype=np.uint32),
     )

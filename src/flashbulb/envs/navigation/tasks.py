@@ -1,7 +1,7 @@
 """The navigation tasks as data: which objects a level has, where they may lie, and what they are made of.
 
-Lengths in metres. Groups stand in the order in which the layout places them, which also is the order of the
-observation's lidars (specification, sections C, D and H).
+Lengths in metres. Groups are listed in the order in which the layout places them, which is also the order of the
+lidars in the observation.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ Point = tuple[float, float]
 
 
 class Body(Enum):
-    """What a group is for the simulator; `NONE` has no physics and lives in arrays only."""
+    """What a group is for the simulator; `NONE` has no physics and exists in arrays only."""
 
     NONE = "none"
     VASE = "vase"  # a light free box
@@ -22,7 +22,7 @@ class Body(Enum):
 
 
 class Aim(Enum):
-    """What the reward pays for."""
+    """What the reward is for."""
 
     GOAL = "goal"
     CIRCLE = "circle"
@@ -70,7 +70,7 @@ BUTTON_RADIUS = 0.1
 BOX_HALF = 0.1  # vases and gremlins
 GREMLIN_TRAVEL = 0.35
 GREMLIN_HEIGHT = 0.2  # of the path's plane; the box starts on the floor and is lifted
-BUTTON_PAUSE = 10  # steps for which the buttons are blind after one was pressed
+BUTTON_PAUSE = 10  # steps for which the buttons are inactive after one was pressed
 
 WALL = 1.125
 COSTS_OF = {

@@ -1,14 +1,14 @@
-// An arena from above at one frame: what the agent fears there, what lies there, the way it came, the agent.
+// A navigation task from above at one frame: intrinsic cost, objects, trajectory and robot.
 
 const flashFrames = 12;
 
-/** Colours of the map, from nothing to the greatest intrinsic cost. */
+/** Colours of the map, from the lowest to the highest intrinsic cost. */
 const heatColour = (share) => [
   Math.round(255 - 75 * share), Math.round(190 - 165 * share ** 0.8), Math.round(70 - 35 * share),
   Math.round(235 * share ** 1.2),
 ];
 
-/** Lowest and highest intrinsic cost on any map of the episode: one scale for all of them. */
+/** Lowest and highest intrinsic cost on all maps of the episode, which share one scale. */
 const heatRange = (maps) => [
   Math.min(...maps.map(({ heat }) => heat.low)), Math.max(...maps.map(({ heat }) => heat.low + 65535 * heat.step)),
 ];
@@ -18,21 +18,21 @@ const heatImage = (heat, [low, high]) => {
   const image = el("canvas", { width: columns, height: rows });
   const context = image.getContext("2d");
   const pixels = context.createImageData(columns, rows);
-  unpack(heat).forEach((value, k) => pixels.data.set(heatColour((value - low) / (high - low || 1)), 4 * k));
+  decode(heat).forEach((value, k) => pixels.data.set(heatColour((value - low) / (high - low || 1)), 4 * k));
   context.putImageData(pixels, 0, 0);
   return image;
 };
 
-const openArena = (film) => {
-  const range = film.maps.length ? heatRange(film.maps) : null;
+const openArena = (recording) => {
+  const range = recording.maps.length ? heatRange(recording.maps) : null;
   return {
-    ...film,
-    agent: unpack(film.agent),
+    ...recording,
+    agent: decode(recording.agent),
     boxes: ["vases", "gremlins"].map((name) => ({
-      name, count: film[name].shape[1], frames: film[name].shape[0], rows: unpack(film[name]),
+      name, count: recording[name].shape[1], frames: recording[name].shape[0], rows: decode(recording[name]),
     })),
     range,
-    maps: film.maps.map((map) => ({ ...map, image: heatImage(map.heat, range) })),
+    maps: recording.maps.map((map) => ({ ...map, image: heatImage(map.heat, range) })),
   };
 };
 
@@ -55,8 +55,8 @@ const box = (context, [x, y, yaw], [dx, dy], [halfX, halfY], colour) => {
   context.restore();
 };
 
-const drawFloor = (context, film, colour, pixel) => {
-  const half = film.half;
+const drawFloor = (context, recording, colour, pixel) => {
+  const half = recording.half;
   context.fillStyle = colour("floor");
   context.fillRect(-half, -half, 2 * half, 2 * half);
   context.strokeStyle = colour("floor-line");
@@ -67,7 +67,7 @@ const drawFloor = (context, film, colour, pixel) => {
     context.moveTo(-half, k); context.lineTo(half, k);
   }
   context.stroke();
-  film.walls.forEach((limit, axis) => {
+  recording.walls.forEach((limit, axis) => {
     if (limit == null) return;
     for (const side of [-1, 1]) {
       context.save();
@@ -84,25 +84,25 @@ const drawFloor = (context, film, colour, pixel) => {
   });
 };
 
-const drawThings = (context, film, frame, colour, pixel) => {
+const drawObjects = (context, recording, frame, colour, pixel) => {
   const size = data.sizes;
-  if (film.circle) disc(context, 0, 0, size.circle, colour("goal"), 0.08, 2 * pixel);
-  film.hazards.forEach(([x, y]) => disc(context, x, y, size.hazard, colour("hazard"), 0.28, 1.5 * pixel));
-  film.paths.forEach(([x, y]) => {
+  if (recording.circle) disc(context, 0, 0, size.circle, colour("goal"), 0.08, 2 * pixel);
+  recording.hazards.forEach(([x, y]) => disc(context, x, y, size.hazard, colour("hazard"), 0.28, 1.5 * pixel));
+  recording.paths.forEach(([x, y]) => {
     context.setLineDash([2 * pixel, 3 * pixel]);
     disc(context, x, y, size.path, colour("gremlin"), 0, pixel);
     context.setLineDash([]);
   });
-  const awake = current(film.blind, frame) ? 0.3 : 0.9;
-  film.buttons.forEach(([x, y]) => disc(context, x, y, size.button, colour("button"), awake, pixel));
-  const goal = current(film.goals, frame);
+  const opacity = current(recording.blind, frame) ? 0.3 : 0.9;
+  recording.buttons.forEach(([x, y]) => disc(context, x, y, size.button, colour("button"), opacity, pixel));
+  const goal = current(recording.goals, frame);
   if (goal) {
-    const radius = film.buttons.length ? 1.8 * size.button : size.goal;
+    const radius = recording.buttons.length ? 1.8 * size.button : size.goal;
     disc(context, ...goal, radius, colour("goal"), 0.25, 2.5 * pixel);
   }
 };
 
-const drawBoxes = (context, film, frame, colour) => film.boxes.forEach(({ name, count, frames, rows }) => {
+const drawBoxes = (context, recording, frame, colour) => recording.boxes.forEach(({ name, count, frames, rows }) => {
   const at = 3 * count * Math.min(frame, frames - 1);
   for (let k = 0; k < count; k += 1) {
     const pose = rows.subarray(at + 3 * k, at + 3 * k + 3);
@@ -110,10 +110,10 @@ const drawBoxes = (context, film, frame, colour) => film.boxes.forEach(({ name, 
   }
 });
 
-const drawTrail = (context, film, frame, colour, pixel) => {
+const drawTrail = (context, recording, frame, colour, pixel) => {
   const line = (first, opacity, width) => {
     context.beginPath();
-    for (let t = Math.max(0, first); t <= frame; t += 1) context.lineTo(film.agent[3 * t], film.agent[3 * t + 1]);
+    for (let t = Math.max(0, first); t <= frame; t += 1) context.lineTo(recording.agent[3 * t], recording.agent[3 * t + 1]);
     context.globalAlpha = opacity;
     context.lineWidth = width * pixel;
     context.strokeStyle = colour("trail");
@@ -126,23 +126,23 @@ const drawTrail = (context, film, frame, colour, pixel) => {
   context.strokeStyle = colour("cost");
   context.lineWidth = 2 * pixel;
   context.beginPath();
-  for (const [t] of film.costs) {
+  for (const [t] of recording.costs) {
     if (t > frame) break;
-    const [x, y, arm] = [film.agent[3 * t], film.agent[3 * t + 1], 4 * pixel];
+    const [x, y, arm] = [recording.agent[3 * t], recording.agent[3 * t + 1], 4 * pixel];
     context.moveTo(x - arm, y - arm); context.lineTo(x + arm, y + arm);
     context.moveTo(x - arm, y + arm); context.lineTo(x + arm, y - arm);
   }
   context.stroke();
 };
 
-const drawRobot = (context, film, frame, colour, pixel) => {
-  const pose = film.agent.subarray(3 * frame, 3 * frame + 3);
-  const since = frame - (film.costs.findLast(([t]) => t <= frame)?.[0] ?? -Infinity);
+const drawRobot = (context, recording, frame, colour, pixel) => {
+  const pose = recording.agent.subarray(3 * frame, 3 * frame + 3);
+  const since = frame - (recording.costs.findLast(([t]) => t <= frame)?.[0] ?? -Infinity);
   if (since < flashFrames) {
     disc(context, pose[0], pose[1], 0.16 + 0.02 * since, colour("cost"), 0.45 * (1 - since / flashFrames), 2 * pixel);
   }
   const [red, paper, ink] = [colour("robot"), colour("floor"), colour("trail")];
-  if (film.robot === "Point") {
+  if (recording.robot === "Point") {
     box(context, pose, [0.1, 0], [0.05, 0.05], red);
     disc(context, pose[0], pose[1], 0.1, red, 1);
     box(context, pose, [0.1, 0], [0.018, 0.018], paper);
@@ -152,32 +152,32 @@ const drawRobot = (context, film, frame, colour, pixel) => {
   box(context, pose, [0, 0], [0.1, 0.1], red);
   box(context, pose, [0, 0.14], [0.1, 0.02], red);
   box(context, pose, [0, -0.14], [0.05, 0.035], red);
-  box(context, pose, [0, -0.05], [0.02, 0.05], paper);  // its front is the local -y
+  box(context, pose, [0, -0.05], [0.02, 0.05], paper);  // the front is the local -y
 };
 
-const drawArena = (canvas, film, frame, options) => {
+const drawArena = (canvas, recording, frame, options) => {
   const { context, width } = sharpen(canvas);
   const colour = theme();
-  const scale = width / (2 * film.half);
+  const scale = width / (2 * recording.half);
   const pixel = 1 / scale;
   context.transform(scale, 0, 0, -scale, width / 2, width / 2);  // metres, y upwards
-  drawFloor(context, film, colour, pixel);
-  const map = film.maps.findLast((candidate) => candidate.frame <= frame);
+  drawFloor(context, recording, colour, pixel);
+  const map = recording.maps.findLast((candidate) => candidate.frame <= frame);
   const edge = data.sizes.map;
   if (map && options.heat) context.drawImage(map.image, -edge, -edge, 2 * edge, 2 * edge);
-  drawThings(context, film, frame, colour, pixel);
-  if (map && options.dots) {
-    map.dots.forEach(([x, y]) => disc(context, x, y, 2.2 * pixel, colour("memory"), 1, 0));
+  drawObjects(context, recording, frame, colour, pixel);
+  if (map && options.remembered) {
+    map.remembered.forEach(([x, y]) => disc(context, x, y, 2.2 * pixel, colour("memory"), 1, 0));
   }
-  drawBoxes(context, film, frame, colour);
-  drawTrail(context, film, frame, colour, pixel);
-  drawRobot(context, film, frame, colour, pixel);
+  drawBoxes(context, recording, frame, colour);
+  drawTrail(context, recording, frame, colour, pixel);
+  drawRobot(context, recording, frame, colour, pixel);
 };
 
-const arenaKey = (film) => [
+const arenaLegend = (recording) => [
   ["robot", "round", true],
-  [film.circle ? "circle" : "goal", "round", film.circle || film.goals[0][1] != null, "goal"],
-  ["hazard", "round", film.hazards.length], ["vase", "", film.boxes[0].count], ["button", "round", film.buttons.length],
-  ["gremlin", "", film.boxes[1].count], ["wall", "", film.walls.some((limit) => limit != null), "cost"],
-  ["a step that cost", "", film.costs.length, "cost"],
+  [recording.circle ? "circle" : "goal", "round", recording.circle || recording.goals[0][1] != null, "goal"],
+  ["hazard", "round", recording.hazards.length], ["vase", "", recording.boxes[0].count], ["button", "round", recording.buttons.length],
+  ["gremlin", "", recording.boxes[1].count], ["wall", "", recording.walls.some((limit) => limit != null), "cost"],
+  ["step with a cost", "", recording.costs.length, "cost"],
 ].filter(([, , there]) => there).map(([name, shape, , colour]) => [name, `--${colour ?? name}`, shape]);

@@ -1,25 +1,25 @@
-// A frame for curves: scales, round numbers, grid and labels.
+// Axes of a chart: scales, ticks, grid and labels.
 
 const margins = { top: 10, right: 14, bottom: 24, left: 46 };
 
-/** Round numbers that divide a range into a few parts. */
+/** Round numbers that divide a range into about `count` parts. */
 const ticks = (low, high, count) => {
   const rough = (high - low) / count;
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = power * [1, 2, 2.5, 5, 10].find((factor) => factor * power >= rough);
   const found = [];
   const first = Math.ceil(low / step - 1e-9);
-  for (let k = first; k * step <= high + 1e-9 * step; k += 1) found.push(k * step + 0);  // + 0: and not -0
+  for (let k = first; k * step <= high + 1e-9 * step; k += 1) found.push(k * step + 0);  // + 0 turns -0 into 0
   return found;
 };
 
-/** A range with some air; one without any height gets some. */
+/** A range with a margin; a range of zero height gets one too. */
 const widen = (low, high) => {
-  const air = 0.06 * (high - low) || 0.1 * Math.abs(high) || 1;
-  return [low - air, high + air];
+  const margin = 0.06 * (high - low) || 0.1 * Math.abs(high) || 1;
+  return [low - margin, high + margin];
 };
 
-/** The plotting area of an SVG of this size: from values to pixels, and from pixels back to steps. */
+/** The plotting area of an SVG of this size: maps values to pixels, and pixels back to steps. */
 const plotArea = (width, height, [x0, x1], [y0, y1]) => {
   const { top, right, bottom, left } = margins;
   const [wide, high] = [width - left - right, height - top - bottom];
@@ -40,7 +40,7 @@ const axes = (area, yLabel = number) => [
     svg("text", { x: area.x(value), y: area.height - 6, "text-anchor": "middle" }, steps(value))),
 ].flat(3);
 
-/** Redraw an SVG whenever its box has another size. */
+/** Redraw an element whenever its size changes. */
 const whenResized = (element, redraw) => {
   let last = 0;
   new ResizeObserver(() => {
@@ -50,7 +50,7 @@ const whenResized = (element, redraw) => {
   }).observe(element);
 };
 
-/** Lead a cursor along the x axis by pointer or arrow keys; `move` gets a step, or null when it leaves. */
+/** Move a cursor along the x axis by pointer or arrow keys; `move` is given a step, or null when it leaves. */
 const followCursor = (plot, areaOf, stops, move) => {
   const point = (event) => move(areaOf().step(event.clientX - plot.getBoundingClientRect().left));
   let at = null;

@@ -1,6 +1,6 @@
-// The page: what was run, which algorithms to show, the numbers, and each task with its charts and replays.
+// The page: what was run, the legend, the tables, and each task with its charts and replays.
 
-const outcomes = ["return", "cost"];
+const mainColumns = ["return", "cost"];
 
 const header = () => [
   el("h1", {}, data.title),
@@ -10,9 +10,9 @@ const header = () => [
     el("a", { href: `#task-${k}` }, task.name))),
 ].filter(Boolean);
 
-/** Toggles for every algorithm; they stay in sight. */
+/** A button for every label that hides it; the bar stays visible. */
 const legend = () => el("div", { class: "bar", role: "group", "aria-label": "algorithms shown in the charts" },
-  data.labels.map((label) => {
+  labels.map((label) => {
     const chip = el("button", { class: "chip", type: "button", "aria-pressed": "true" },
       swatch(colourOf(label)), label);
     chip.addEventListener("click", () => {
@@ -24,8 +24,8 @@ const legend = () => el("div", { class: "bar", role: "group", "aria-label": "alg
     return chip;
   }));
 
-/** Rows under the names of their tasks. */
-const table = ({ heads, texts, groups }, name) => {
+/** A table with its rows grouped by task. */
+const table = ({ headings, texts, groups }, name) => {
   const isText = (k) => (k < texts ? "text" : null);
   const cell = (value, k) => {
     const [main, range] = Array.isArray(value) ? value : [value];
@@ -34,36 +34,36 @@ const table = ({ heads, texts, groups }, name) => {
   };
   return el("div", { class: "scroll", tabindex: "0", role: "region", "aria-label": name },
     el("table", {},
-      el("thead", {}, el("tr", {}, heads.map((head, k) => el("th", { class: isText(k), scope: "col" }, head)))),
+      el("thead", {}, el("tr", {}, headings.map((head, k) => el("th", { class: isText(k), scope: "col" }, head)))),
       groups.map(([group, rows]) => el("tbody", {},
-        el("tr", { class: "group" }, el("th", { colspan: heads.length, scope: "rowgroup" }, el("span", {}, group))),
+        el("tr", { class: "group" }, el("th", { colspan: headings.length, scope: "rowgroup" }, el("span", {}, group))),
         rows.map((row) => el("tr", {}, row.map(cell)))))));
 };
 
-const numbers = () => {
+const results = () => {
   const { summary, runs } = data.tables;
   const count = runs.groups.reduce((sum, [, rows]) => sum + rows.length, 0);
   return [
-    el("h2", {}, "Numbers"),
+    el("h2", {}, "Results"),
     el("p", { class: "muted" },
-      "Interquartile means over seeds, with 95 % bootstrap intervals where there are several. Return and cost are of ",
-      "the last tenth of the iterations; violation rate, mean excess and cost rate are of the whole of training.",
-      summary.heads.includes("normalised return") &&
-        " A normalised return of 0 is that of an untrained policy, of 1 that of the task’s best algorithm."),
-    table(summary, "numbers by task and algorithm"),
-    el("details", {}, el("summary", {}, `Every run (${count})`), table(runs, "numbers by run")),
+      "Interquartile means over seeds with 95 % bootstrap intervals (one seed has none). Return and cost are means over ",
+      "the last tenth of the iterations; violation rate, mean excess and cost rate are over all of training.",
+      summary.headings.includes("normalised return") &&
+        " The normalised return is 0 for the untrained policy and 1 for the best algorithm of the task."),
+    table(summary, "results by task and algorithm"),
+    el("details", {}, el("summary", {}, `All runs (${count})`), table(runs, "results by run")),
   ];
 };
 
-const learner = (task) => {
-  const inside = task.charts.filter(({ column }) => !outcomes.includes(column));
+const diagnostics = (task) => {
+  const inside = task.charts.filter(({ column }) => !mainColumns.includes(column));
   return [
     inside.length > 0 && [
-      el("h3", {}, "Inside the learner"),
+      el("h3", {}, "Critic and memory"),
       el("div", { class: "charts small" }, inside.map((chart) => lineChart(chart, []))),
     ],
     task.cases.length > 0 && [
-      el("h3", {}, "What CPO’s steps were"),
+      el("h3", {}, "Cases of CPO’s step"),
       el("div", { class: "charts small" }, task.cases.map(shareChart)),
     ],
   ].filter(Boolean).flat();
@@ -71,24 +71,24 @@ const learner = (task) => {
 
 const replays = (task) => {
   const playable = task.replays.filter((replay) => replay.episodes);
-  const refused = task.replays.filter((replay) => replay.why);
+  const failed = task.replays.filter((replay) => replay.reason);
   return [
     task.replays.length > 0 && el("h3", {}, "Replay"),
     playable.length > 0 && new Player(task.name, playable).element,
-    ...refused.map((replay) => el("p", { class: "note refused" }, `No replay of ${replay.label}: ${replay.why}`)),
+    ...failed.map((replay) => el("p", { class: "note failed" }, `No replay of ${replay.label}: ${replay.reason}`)),
   ];
 };
 
 const section = (task, k) => el("section", { id: `task-${k}`, "aria-label": task.name },
   el("h2", {}, task.name),
   task.charts.length
-    ? el("div", { class: "charts" }, task.charts.filter(({ column }) => outcomes.includes(column))
+    ? el("div", { class: "charts" }, task.charts.filter(({ column }) => mainColumns.includes(column))
       .map((chart) => lineChart(chart, task.limits)))
     : el("p", { class: "note" }, "No run has finished an iteration yet."),
-  replays(task), learner(task));
+  replays(task), diagnostics(task));
 
 document.getElementById("header").append(...header());
-document.getElementById("main").append(legend(), ...numbers(), ...data.tasks.map(section));
-document.getElementById("footer").append(el("p", {}, "Lines are interquartile means over seeds, bands their 95 % " +
-  "bootstrap intervals (the range of two or three seeds), where every seed has a value. This file is complete in " +
-  "itself."));
+document.getElementById("main").append(legend(), ...results(), ...data.tasks.map(section));
+document.getElementById("footer").append(el("p", {}, "Lines are interquartile means over seeds and bands their " +
+  "95 % bootstrap intervals (for two or three seeds, the range), at steps where every seed has a value. This file " +
+  "needs no network."));
