@@ -6,7 +6,8 @@ from matplotlib.figure import Figure
 
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import COLOURS, Curves, choose_colours
-from flashbulb.plots.study_figures import coarsen, draw_study_figure, short_task
+from flashbulb.plots.study_figures import BIAS, coarsen, draw_study_figure, short_task
+from flashbulb.training.bias_monitor import COLUMNS
 from tests.studies.written_run import written_run
 
 NAN = float("nan")
@@ -96,6 +97,10 @@ def test_bias_of_one_seed_has_the_interval_over_states(runs, tmp_path, drawn):
     heights = drawn[0].axes[0].collections[0].get_paths()[0].vertices[:, 1]
     assert (heights.min(), heights.max()) == (-3, 0)
     assert "over the states" in drawn[0].legends[0].get_title().get_text()
+
+
+def test_the_columns_that_are_drawn_are_those_that_runs_measure():
+    assert {f"{name}{end}" for name in BIAS for end in ("", "_low", "_high")} <= set(COLUMNS)
 
 
 def test_time_in_bars(runs, tmp_path, drawn):

@@ -19,14 +19,14 @@ from flashbulb.analysis.memory_snapshots import MemorySnapshot
 from flashbulb.config import Config
 from flashbulb.envs.navigation import render
 
-PANELS = 4  # at most
+MAX_PANELS = 4
 
 
 def spread_snapshots(snapshots: list[MemorySnapshot]) -> list[MemorySnapshot]:
     """As many as there are panels, evenly chosen, with the first and the last."""
-    if len(snapshots) <= PANELS:
+    if len(snapshots) <= MAX_PANELS:
         return snapshots
-    return [snapshots[round(k * (len(snapshots) - 1) / (PANELS - 1))] for k in range(PANELS)]
+    return [snapshots[round(k * (len(snapshots) - 1) / (MAX_PANELS - 1))] for k in range(MAX_PANELS)]
 
 
 def draw_memory_maps(snapshots: list[MemorySnapshot], config: Config, seed: int | None, path: Path) -> None:

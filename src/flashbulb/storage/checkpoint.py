@@ -33,7 +33,6 @@ STATE_NAMES = {
     "learner/multiplier": "multiplier",
     "learner/schedule": "budget",
     "normaliser/seen": "normaliser/count",
-    "memory/rings": "memory/lidar_groups",
 }
 # Name in a file of format 1, which has no version in its metadata -> name today. Do not edit with STATE_NAMES.
 _FORMAT_1_NAMES = {
@@ -59,7 +58,9 @@ class Damaged(UsageError):
 def save_tree(path: Path, tree: Any, names: Names = STATE_NAMES) -> None:
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     arrays = {file_name(_path(keys), names): np.asarray(leaf, order="C") for keys, leaf in leaves}
-    write_whole(path, save(arrays, metadata={"format": str(FORMAT), "sha256": checksum(arrays)}))
+    # One entry of metadata: safetensors writes several in random order, and equal states must make equal files.
+    metadata = {"flashbulb": json.dumps({"format": FORMAT, "sha256": checksum(arrays)})}
+    write_whole(path, save(arrays, metadata=metadata))
 
 
 def write_whole(path: Path, data: bytes) -> None:
@@ -88,7 +89,8 @@ def load_arrays(path: Path) -> Arrays:
         data = Path(path).read_bytes()
         arrays = {name: np.array(array) for name, array in load(data).items()}
         metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
-        recorded, version = metadata["sha256"], int(metadata.get("format", 1))
+        about = json.loads(metadata["flashbulb"]) if "flashbulb" in metadata else metadata  # of format 1
+        recorded, version = about["sha256"], int(about.get("format", 1))
     except FileNotFoundError:
         raise Damaged(f"checkpoint: {path} is not there; name another one.") from None
     except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:

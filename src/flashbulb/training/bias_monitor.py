@@ -25,8 +25,8 @@ class BiasMonitor:
     def __init__(self, config: Config, policy: Policy) -> None:
         self.config, self.policy, self.env = config, policy, None
         if config.bias_every:
-            members = bias_num_envs(config.bias_states)
-            self.env = make_training_env(get_algorithm(config.algorithm), dataclasses.replace(config, num_envs=members))
+            config = dataclasses.replace(config, num_envs=bias_num_envs(config.bias_states))
+            self.env = make_training_env(get_algorithm(config.algorithm), config)
 
     def measure(self, state: TrainState) -> dict[str, float]:
         if self.env is None:
