@@ -53,7 +53,7 @@ class CriticConfig:
     max_grad_norm: Positive = 40.0
     """Gradients are clipped to this norm."""
     decay: bool = True
-    """Whether the step size decays linearly to 0 over the run, as the actor's does (peers keep the critics' constant)."""
+    """Whether the step size decays linearly to 0 over the run, as the actor's does (peers keep it constant)."""
     backend: Literal["compiled", "optax"] = "compiled"
     """What fits them: compiled loops around BLAS, or optax under JAX, which is slower; the same up to rounding."""
 
@@ -84,7 +84,7 @@ class TrustRegionConfig:
     hysteresis: Fraction = 0.8
     """C-TRPO: recovery ends when the cost is below this share of the limit."""
     share: Fraction = 0.75
-    """SB-TRPO: outside the limit, this share of the largest possible drop in cost; the rest of the step is for reward."""
+    """SB-TRPO: outside the limit, this share of the largest possible drop in cost; the rest is for reward."""
     scale: Literal["episode", "step"] = "step"
     """Constraint value c in CPO's linear model: the excess of an episode divided by its length, which is consistent
     with b (safety-starter-agents), or the excess itself (OmniSafe, the authors' code). With the latter CPO failed to
@@ -298,8 +298,9 @@ class Config:
     """Cost advantages that a Lagrange multiplier weighs. Standardised, lambda has the same meaning for all tasks."""
     threads: PositiveInt | None = None
     """Threads for physics and nearest neighbours (default: all cores); results do not depend on it."""
-    physics: Literal["compiled", "rollout"] = "compiled"
-    """How MuJoCo is called: from compiled code, or by `mujoco.rollout`, which is slower; results are the same."""
+    physics: Literal["compiled", "rollout"] | None = None
+    """How MuJoCo is called: from compiled code, or by `mujoco.rollout`, which is slower; results are the same (default:
+    the variable FLASHBULB_PHYSICS, or compiled)."""
     vectorise: Literal["processes", "threads", "serial"] = "processes"
     """How `num_envs` copies of a Gymnasium environment are run; results do not depend on it."""
     runs_dir: Path = Path("runs")

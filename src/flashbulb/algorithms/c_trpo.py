@@ -1,7 +1,7 @@
 """C-TRPO (Milosevic, Mueller, Scherf, 2025): a trust region that contains only safe policies.
 
-The region's divergence is the KL plus a term that grows without bound as the cost nears the limit. From outside the limit
-the policy recovers, with hysteresis: it steps for cost alone until the cost is well below the limit.
+The region's divergence is the KL plus a term that grows without bound as the cost nears the limit. From outside the
+limit the policy recovers, with hysteresis: it steps for cost alone until the cost is well below the limit.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How far below the limit to aim, so that an iteration exceeds it no more often than the user allows.
 
-Adaptive conformal inference (Gibbs and Candes, 2021) applied to the cost limit: the margin grows after an iteration that
-exceeds the limit and shrinks after one that does not, in a proportion that balances when the frequency of the former is
-the one asked for. It needs no model of the noise, only an actuator that is not saturated. `theory/` checks the guarantee.
+Adaptive conformal inference (Gibbs and Candes, 2021) applied to the cost limit: the margin grows after an iteration
+that exceeds the limit and shrinks after one that does not, in a proportion that balances when the frequency of the
+former is the one asked for. It needs no model of the noise, only an actuator that is not saturated.
 """
 
 from __future__ import annotations

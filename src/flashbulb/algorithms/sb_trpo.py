@@ -1,4 +1,4 @@
-"""SB-TRPO (Kanwar, Wagner, Ong, 2025): a fixed share of the possible cost reduction, the rest of the step for reward."""
+"""SB-TRPO (Kanwar, Wagner, Ong, 2025): a share of the possible cost reduction, the rest of the step for reward."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def mixing_weight(model: StepModel, config: TrustRegionConfig) -> jax.Array:
 
 
 def share_rule(model: StepModel, config: TrustRegionConfig) -> FullStep:
-    """Outside the limit the mix of the reward's and the cost's trust-region steps, inside it the reward's step alone."""
+    """Outside the limit a mix of the reward's and the cost's trust-region steps, inside it the reward's step alone."""
     lam = jnp.maximum(jnp.sqrt(model.q / (2 * config.kl)), TINY)
     mix = jnp.where(model.c > 0, mixing_weight(model, config), 0.0)
     step = (1 - mix) * model.h_g / lam + mix * cost_step(model, config)
