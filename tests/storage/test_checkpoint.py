@@ -161,6 +161,9 @@ def test_a_newer_format_is_one_sentence(tmp_path):
 def test_a_run_of_format_1_is_resumed_as_one_of_format_2(tmp_path):
     """The state is restored to the last bit; columns that the old file does not have are added to it."""
     runs = [made_run(tmp_path, name, "mice-cpo", iterations=3, done=2) for name in ("two", "one")]
+    for run in runs:  # a made run has a random state of Adam, with negative variances
+        arrays = load_arrays(newest(run))
+        save_tree(newest(run), {name: np.zeros_like(a) if "optimiser" in name else a for name, a in arrays.items()})
     to_format_1(runs[1])
     for run in runs:
         resume(run, Console(quiet=True))
