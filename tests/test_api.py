@@ -15,7 +15,8 @@ FUNCTIONS = [name for name in flashbulb.__all__ if inspect.isfunction(getattr(fl
 
 def test_every_function_is_exported():
     assert set(FUNCTIONS) == {
-        "check", "env_ids", "evaluate", "load_policy", "make", "plot", "report", "resume", "train",
+        "check", "env_ids", "evaluate", "load_policy", "make", "plot", "register_algorithm",
+        "register_cost_stream", "register_env", "report", "resume", "train",
     }  # fmt: skip
 
 

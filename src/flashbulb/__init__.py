@@ -14,19 +14,22 @@ registers the tasks with Gymnasium as `flashbulb/<id>`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # The function `report` below takes the name of the package `flashbulb.report`. Importing a package binds its name here,
 # so it is imported first. `from flashbulb.report.page import ...` works as usual.
 import flashbulb.report  # noqa: F401
-from flashbulb.envs import CostVectorEnv, env_ids, make
+from flashbulb.envs import CostVectorEnv, env_ids, make, register_env
 
 if TYPE_CHECKING:
+    from flashbulb.algorithms.registry import Algorithm
     from flashbulb.analysis.statistics import MeanInterval
     from flashbulb.analysis.trained_policy import TrainedPolicy
+    from flashbulb.config import Config
     from flashbulb.envs.env_checker import Findings
+    from flashbulb.memory import CostStream
     from flashbulb.training.recorder import Result
 
 __version__ = "0.1.0"
@@ -39,6 +42,9 @@ __all__ = [
     "load_policy",
     "make",
     "plot",
+    "register_algorithm",
+    "register_cost_stream",
+    "register_env",
     "report",
     "resume",
     "train",
@@ -158,3 +164,33 @@ def report(
 
     write_report([Path(run) for run in runs], Path(output), episodes, title)
     return Path(output)
+
+
+def register_algorithm(name: str, algorithm: Algorithm) -> None:
+    """Make an algorithm known under a name: `train`, `resume`, `mice-NAME` and every command then know it.
+
+    Args:
+        name: Lower-case words with hyphens. A module may register its own name again, which replaces the algorithm.
+        algorithm: A combination of parts, `flashbulb.algorithms.registry.Algorithm`; docs/add_an_algorithm.md has
+            an example.
+    """
+    from flashbulb.algorithms.registry import register_algorithm as register
+
+    register(name, algorithm)
+
+
+def register_cost_stream(
+    name: str, make: Callable[[Config], CostStream], settings: tuple[str, ...] = (), summary: str = ""
+) -> None:
+    """Make known what is added to the cost: `NAME-X` is then algorithm X with it, for every X with a cost critic.
+
+    Args:
+        name: One lower-case word.
+        make: A function of the configuration that returns an object with the methods of
+            `flashbulb.memory.cost_streams.CostStream`.
+        settings: The parts of the configuration that it reads, such as "memory".
+        summary: One sentence for `flashbulb algorithms`.
+    """
+    from flashbulb.algorithms.stream_registry import register_cost_stream as register
+
+    register(name, make, settings, summary)

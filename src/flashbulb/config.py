@@ -274,6 +274,8 @@ class Config:
     """Name of the algorithm."""
     env: Named
     """Id of the task."""
+    plugins: Annotated[tuple[str, ...], Fixed, Suppress] = ()
+    """Modules that registered the algorithm, its cost stream or the task, and that the run therefore needs."""
     seed: NonNegativeInt = 0
     """Seed of every random number of the run."""
     steps: PositiveInt = 10_000_000

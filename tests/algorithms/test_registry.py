@@ -33,13 +33,13 @@ def test_parts():
     parts = {
         name: (r.actor, r.multiplier, r.cost_stream, r.cost_critics, r.augmentation) for name, r in ALGORITHMS.items()
     }
-    assert parts["cpo"] == ("trust-region", "dual", "extrinsic", 1, "none")
-    assert parts["mice-cpo"] == ("trust-region", "dual", "memory", 1, "none")
-    assert parts["mice-pid"] == ("proximal", "pid", "memory", 1, "none")
-    assert parts["pid-lag-twin"] == ("proximal", "pid", "extrinsic", 2, "none")
-    assert parts["cup"] == ("proximal-projection", "ascent", "extrinsic", 1, "none")
-    assert parts["simmer-pid"] == ("proximal", "none", "extrinsic", 1, "simmer")
-    assert parts["constant-3-cpo"] == ("trust-region", "dual", "constant", 1, "none")
+    assert parts["cpo"] == ("cpo", "none", "extrinsic", 1, "none")
+    assert parts["mice-cpo"] == ("cpo", "none", "memory", 1, "none")
+    assert parts["mice-pid"] == ("ppo", "pid", "memory", 1, "none")
+    assert parts["pid-lag-twin"] == ("ppo", "pid", "extrinsic", 2, "none")
+    assert parts["cup"] == ("cup", "ascent", "extrinsic", 1, "none")
+    assert parts["simmer-pid"] == ("ppo", "none", "extrinsic", 1, "simmer")
+    assert parts["constant-3-cpo"] == ("cpo", "none", "constant", 1, "none")
 
 
 def test_names_compose():

@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 
 from flashbulb.algorithms.actor import Metrics
-from flashbulb.config import AscentConfig, PidConfig
+from flashbulb.config import AscentConfig, Config, PidConfig
 
 
 class Pid(NamedTuple):
@@ -74,3 +74,19 @@ def ascent_step(
         move, adam = optax.scale_by_adam().update(move, adam)
     lam = jnp.clip(state.lam + config.learning_rate * move, 0.0, config.maximum)
     return Ascent(lam, adam), lam, {"lambda": lam}
+
+
+def start_pid(config: Config) -> Pid:
+    return Pid.start(config.pid)
+
+
+def pid_multiplier(state: Pid, cost: jax.Array, config: Config) -> tuple[Pid, jax.Array, Metrics]:
+    return pid_step(state, cost, config.cost_limit, config.pid)
+
+
+def start_ascent(config: Config) -> Ascent:
+    return Ascent.start(config.ascent)
+
+
+def ascent_multiplier(state: Ascent, cost: jax.Array, config: Config) -> tuple[Ascent, jax.Array, Metrics]:
+    return ascent_step(state, cost, config.cost_limit, config.ascent)

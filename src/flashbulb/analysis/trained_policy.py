@@ -12,7 +12,7 @@ from gymnasium import spaces
 from flashbulb.algorithms.critics import Critics
 from flashbulb.algorithms.networks import Layer, Network
 from flashbulb.algorithms.policy import Categorical, Gaussian, GaussianParams, policy_for
-from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
@@ -102,9 +102,8 @@ class TrainedPolicy:
         return rows, single
 
     def _budget_note(self) -> str:
-        if get_algorithm(self.config.algorithm).augmentation == "none":
-            return ""
-        return ", with what is left of the episode's cost budget, over the cost limit, as the last entry"
+        note = algorithm_of(self.config).augmentation_part.note
+        return f", {note}" if note else ""
 
     def _noise(self, count: int) -> np.ndarray:
         if isinstance(self.policy, Gaussian):

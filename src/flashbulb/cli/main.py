@@ -30,6 +30,8 @@ Flashbulb: safe reinforcement learning with a limit on the cost caused during tr
   flashbulb envs                             list the tasks
   flashbulb theory [FIGURE.png]              check every statement of the paper on small CMDPs with exact solutions
   flashbulb --version
+
+  --plugin MODULE, with any command          first import a module that registers algorithms, cost streams or tasks
 """
 
 # Command -> module in flashbulb.cli that defines `<command>_command(arguments) -> exit code`.
@@ -89,12 +91,33 @@ def run(arguments: list[str]) -> int:
     if arguments[0] == "--version":
         print(f"flashbulb {__version__}")
         return 0
+    arguments = _load_plugins(arguments)
     command, *rest = _replace_old_spellings(arguments)
     if command not in COMMANDS:
         raise UsageError(f"command: unknown command {command!r}; the known ones are {', '.join(COMMANDS)}.")
     module = importlib.import_module(f"flashbulb.cli.{COMMANDS[command]}")
     code: int = getattr(module, f"{command}_command")(rest)
     return code
+
+
+def _load_plugins(arguments: list[str]) -> list[str]:
+    """Import the modules named by `--plugin MODULE`, and return the other arguments."""
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, name = word.partition("=")
+        if option != "--plugin":
+            rest.append(word)
+            continue
+        name = name if equals else next(words, "")
+        if not name:
+            raise UsageError("plugin: missing; say --plugin MODULE.")
+        from flashbulb.plugins import load_plugin
+
+        load_plugin(name)
+    if not rest:
+        raise UsageError("command: missing; say `flashbulb COMMAND --plugin MODULE`.")
+    return rest
 
 
 def _replace_old_spellings(arguments: list[str]) -> list[str]:

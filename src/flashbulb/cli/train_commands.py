@@ -11,6 +11,7 @@ from tyro.conf import Positional
 from flashbulb.cli.options import parse_options, parse_train
 from flashbulb.config import PositiveInt
 from flashbulb.errors import UsageError
+from flashbulb.plugins import load_installed
 
 
 def train_command(arguments: list[str]) -> int:
@@ -82,6 +83,7 @@ def algorithms_command(arguments: list[str]) -> int:
     from flashbulb.algorithms.registry import ALGORITHMS
 
     _refuse_arguments("algorithms", arguments)
+    load_installed()
     for name, algorithm in ALGORITHMS.items():
         print(f"{name:<24}{algorithm.summary}")
     return 0
@@ -92,6 +94,7 @@ def envs_command(arguments: list[str]) -> int:
     from flashbulb.envs.registry import env_ids
 
     _refuse_arguments("envs", arguments)
+    load_installed()
     print("\n".join(env_ids()))
     return 0
 

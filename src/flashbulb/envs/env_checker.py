@@ -14,6 +14,7 @@ import numpy as np
 from gymnasium import spaces
 
 from flashbulb.envs.gym_single import EnvStep, build_env, describe_error, read_step, time_limit
+from flashbulb.envs.registry import EnvSource
 from flashbulb.errors import UsageError
 
 STEPS = 10_000  # most random actions; fewer if EPISODES episodes end before
@@ -44,7 +45,7 @@ class Played:
     truncations: int = 0
 
 
-def check(source: str, max_steps: int = STEPS) -> Findings:
+def check(source: EnvSource, max_steps: int = STEPS) -> Findings:
     """Check the environment of that name and return all problems found."""
     found = Findings()
     try:
@@ -184,7 +185,7 @@ def _episodes(env: Any, played: Played, found: Findings) -> None:
         )
 
 
-def _repeats(source: str, env: Any, found: Findings) -> None:
+def _repeats(source: EnvSource, env: Any, found: Findings) -> None:
     """The same seed and actions must lead to the same episode, in this copy and in another: runs resume by replay."""
     env.action_space.seed(SEED)
     actions = [env.action_space.sample() for _ in range(REPEATED)]

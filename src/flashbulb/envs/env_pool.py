@@ -20,8 +20,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flashbulb.envs.gym_single import EnvInfo, PoolStep, SingleEnv, env_info
-from flashbulb.envs.registry import Vectorise
+from flashbulb.envs.gym_single import EnvInfo, PoolStep, SingleEnv, env_info, importable_name
+from flashbulb.envs.registry import EnvSource, Vectorise
 from flashbulb.errors import RunError, UsageError
 
 EXIT_SECONDS = 5.0  # that a worker process has to exit once its connection is closed
@@ -37,17 +37,21 @@ class EnvPool(Protocol):
     def close(self) -> None: ...
 
 
-def start_pool(vectorise: Vectorise, source: str, num_envs: int, workers: int) -> EnvPool:
-    """Build `num_envs` copies of the environment `source` in at most `workers` processes or threads."""
-    if vectorise == "processes":
-        return ProcessEnvPool(source, num_envs, min(workers, num_envs))
-    return LocalEnvPool(source, range(num_envs), 1 if vectorise == "serial" else min(workers, num_envs))
+def start_pool(vectorise: Vectorise, source: EnvSource, num_envs: int, workers: int) -> EnvPool:
+    """Build `num_envs` copies of the environment `source` in at most `workers` processes or threads.
+
+    What another process cannot import, such as a class of a notebook, runs in this process, one after the other.
+    """
+    name = importable_name(source)
+    if vectorise == "processes" and name is not None:
+        return ProcessEnvPool(name, num_envs, min(workers, num_envs))
+    return LocalEnvPool(source, range(num_envs), min(workers, num_envs) if vectorise == "threads" else 1)
 
 
 class LocalEnvPool:
     """Environments in this process, stepped by `threads` threads."""
 
-    def __init__(self, source: str, indices: range, threads: int = 1) -> None:
+    def __init__(self, source: EnvSource, indices: range, threads: int = 1) -> None:
         self._envs = [SingleEnv(source, i) for i in indices]
         self._threads = ThreadPoolExecutor(threads) if threads > 1 else None
         self.info = env_info(self._envs[0].env)

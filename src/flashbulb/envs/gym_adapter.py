@@ -30,8 +30,16 @@ def episode_seed(seed: int, episode: int) -> int:
 class GymAdapter:
     """A batch of copies of one Gymnasium environment; see `flashbulb.envs.base.CostVectorEnv`."""
 
-    def __init__(self, source: str, num_envs: int, seed: int, workers: int, vectorise: registry.Vectorise) -> None:
-        self.env_id, self.num_envs = source, num_envs
+    def __init__(
+        self,
+        env_id: str,
+        source: registry.EnvSource,
+        size_and_seed: tuple[int, int],
+        workers: int,
+        vectorise: registry.Vectorise,
+    ) -> None:
+        num_envs, seed = size_and_seed
+        self.env_id, self.num_envs = env_id, num_envs
         self._pool: EnvPool = start_pool(vectorise, source, num_envs, workers)
         self.single_observation_space, self.single_action_space, self.max_episode_steps = self._pool.info
         self._seed = np.arange(seed, seed + num_envs, dtype=np.int64)

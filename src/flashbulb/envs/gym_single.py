@@ -17,6 +17,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from flashbulb.envs.registry import EnvSource
 from flashbulb.errors import RunError, UsageError
 
 DEFAULT_EPISODE_STEPS = 1000  # if the time limit is unknown; only used to extrapolate costs before an episode ended
@@ -60,8 +61,10 @@ def known_to_gymnasium(name: str) -> bool:
     return True
 
 
-def find_factory(source: str) -> Callable[[], Any]:
-    """The function that makes the environment named by `module:function`, `module:id` or a Gymnasium id."""
+def find_factory(source: EnvSource) -> Callable[[], Any]:
+    """The function that makes the environment, or that is named by `module:function`, `module:id` or a Gymnasium id."""
+    if not isinstance(source, str):
+        return source
     module_name, colon, name = source.rpartition(":")
     if colon:
         if os.getcwd() not in sys.path:  # an installed script has its own directory there instead
@@ -70,9 +73,12 @@ def find_factory(source: str) -> Callable[[], Any]:
             module = importlib.import_module(module_name)
         except (Exception, SystemExit) as error:
             raise UsageError(f"env: {source!r} cannot be imported ({describe_error(error)}).") from error
-        factory = getattr(module, name, None)
+        factory: Any = module
+        for part in name.split("."):
+            factory = getattr(factory, part, None)
         if callable(factory):
-            return factory
+            made: Callable[[], Any] = factory
+            return made
         if not known_to_gymnasium(name):
             raise UsageError(
                 f"env: module {module_name!r} has no function {name!r} and registers no such Gymnasium id; "
@@ -81,16 +87,35 @@ def find_factory(source: str) -> Callable[[], Any]:
     return lambda: gymnasium.make(name, disable_env_checker=True)  # its checker insists on five values
 
 
-def build_env(source: str) -> Any:
+def importable_name(source: EnvSource) -> str | None:
+    """A name as `module:function` by which another process finds the source; None if there is none."""
+    if isinstance(source, str):
+        return source
+    module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", None)
+    if module in (None, "__main__") or name is None or "<" in name:
+        return None
+    found: Any = sys.modules.get(str(module))
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is source else None
+
+
+def source_name(source: EnvSource) -> str:
+    """What messages call the source."""
+    return source if isinstance(source, str) else getattr(source, "__qualname__", type(source).__name__)
+
+
+def build_env(source: EnvSource) -> Any:
     """Make one environment; a failure is reported as one sentence."""
     factory = find_factory(source)
+    name = source_name(source)
     try:
         env = factory()
     except Exception as error:
-        raise UsageError(f"env: {source} could not be made ({describe_error(error)}).") from error
+        raise UsageError(f"env: {name} could not be made ({describe_error(error)}).") from error
     for part in ("reset", "step", "observation_space", "action_space"):
         if not hasattr(env, part):
-            raise UsageError(f"env: what {source} makes is no Gymnasium environment; it has no {part}.")
+            raise UsageError(f"env: what {name} makes is no Gymnasium environment; it has no {part}.")
     return env
 
 
@@ -138,7 +163,7 @@ def read_step(result: Any) -> EnvStep:
 class SingleEnv:
     """One copy of the environment, with its index in the batch."""
 
-    def __init__(self, source: str, index: int) -> None:
+    def __init__(self, source: EnvSource, index: int) -> None:
         self.source, self.index, self.env = source, index, build_env(source)
 
     def replay(self, seed: int, actions: np.ndarray) -> np.ndarray:
@@ -166,7 +191,7 @@ class SingleEnv:
     def _as_run_error(self, error: Exception) -> Exception:
         if isinstance(error, UsageError):
             return error
-        return RunError(f"environment {self.index} of {self.source} raised {describe_error(error)}.")
+        return RunError(f"environment {self.index} of {source_name(self.source)} raised {describe_error(error)}.")
 
     def close(self) -> None:
         if hasattr(self.env, "close"):

@@ -46,10 +46,11 @@ def start_run(config: Config, run: Path, log: Path) -> subprocess.Popen[bytes]:
 
 def run_command(config: Config, run: Path) -> list[str]:
     """The arguments of `flashbulb` that train or resume the run."""
+    plugins = [word for plugin in config.plugins for word in ("--plugin", plugin)]
     if (run / SPACES_FILE).exists():
-        return ["resume", str(run), *(["--threads", str(config.threads)] if config.threads else [])]
+        return ["resume", str(run), *plugins, *(["--threads", str(config.threads)] if config.threads else [])]
     _remove_incomplete(run)
-    return ["train", config.algorithm, config.env, *run_options(config)]
+    return ["train", config.algorithm, config.env, *plugins, *run_options(config)]
 
 
 def run_options(config: Config) -> list[str]:

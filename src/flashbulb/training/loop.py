@@ -15,11 +15,12 @@ import numpy as np
 from rich.console import Console
 
 from flashbulb.algorithms.advantages import cost_to_go
-from flashbulb.algorithms.cost_budget import make_training_env, set_env_budget
+from flashbulb.algorithms.cost_budget import make_training_env
 from flashbulb.algorithms.critic_fit import blas
 from flashbulb.algorithms.learner import Learner, LearnerState
 from flashbulb.algorithms.policy import policy_for
-from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.registry import algorithm_of
+from flashbulb.algorithms.stream_registry import make_cost_stream
 from flashbulb.analysis.memory_snapshots import most_dangerous_env, save_memory_snapshot, snapshot_iterations
 from flashbulb.batch import Batch
 from flashbulb.config import Config
@@ -27,7 +28,7 @@ from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import Interrupted, RunError
 from flashbulb.jax_setup import setup_jax
-from flashbulb.memory import CostStream, make_cost_stream, unsafe_states
+from flashbulb.memory import CostStream, unsafe_states
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
@@ -110,7 +111,7 @@ def _learn(
                 before = env.get_state() if n + 1 in snapshots else {}
                 state, batch, learned = iterate(config, env, learner, stream, state)
                 metrics = learned | metrics
-                set_env_budget(env, state.learner.schedule)
+                learner.algorithm.augmentation_part.tell(env, state.learner.schedule)
 
                 row = metrics_row(batch, state.totals, state.memory, metrics)
                 seconds, begun = time.perf_counter() - begun, time.perf_counter()
@@ -180,7 +181,7 @@ def log_likelihood(sampler: Sampler) -> LogLikelihood:
 @contextlib.contextmanager
 def _parts(config: Config, env: CostVectorEnv | None) -> Iterator[tuple[CostVectorEnv, Learner, CostStream]]:
     """Environment, learner and cost stream of a run; the environment is closed at the end."""
-    algorithm = get_algorithm(config.algorithm)
+    algorithm = algorithm_of(config)
     with contextlib.closing(make_training_env(algorithm, config, env)) as env:
         learner = Learner(policy_for(env.single_observation_space, env.single_action_space), algorithm, config)
         pool = offline_pool(config, env) if algorithm.cost_stream == "memory" else None
