@@ -118,7 +118,7 @@ def test_options_named_in_the_docs_exist(capsys):
     elsewhere = {"--episodes", "--to", "--json", "--video", "--states", "--rollouts", "--checkpoint", "--help"}
     elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations"}
     elsewhere |= {"--scale", "--status", "--tasks", "--algorithms", "--seeds", "--on", "--ray-address"}  # of study
-    elsewhere |= {"--plugin"}  # of every command
+    elsewhere |= {"--plugin", "--env-kwargs.edge"}  # of every command; of an environment
     elsewhere |= {"--head", "--port", "--address", "--generate"}  # of Ray's commands
     elsewhere |= set(RENAMED_OPTIONS)
     for page in PAGES:

@@ -21,7 +21,9 @@ from flashbulb.envs.budget_wrapper import BudgetWrapper
 
 def make_training_env(algorithm: Algorithm, config: Config, env: CostVectorEnv | None = None) -> CostVectorEnv:
     """The task that the configuration names, or `env` in its place, as the algorithm's agent sees it."""
-    env = env or make(config.env, config.num_envs, config.seed, config.threads, config.vectorise, config.physics)
+    if env is None:
+        how = config.threads, config.vectorise, config.physics, config.env_kwargs
+        env = make(config.env, config.num_envs, config.seed, *how)
     return algorithm.augmentation_part.wrap(env, config)
 
 

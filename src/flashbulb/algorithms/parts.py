@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from flashbulb.config import Config
 from flashbulb.envs.base import CostVectorEnv
+from flashbulb.envs.early_end import EarlyEnd
 from flashbulb.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,6 +28,10 @@ def _no_state(*_: Any) -> Any:
 
 def _as_it_is(env: CostVectorEnv, config: Config) -> CostVectorEnv:
     return env
+
+
+def _end_early(env: CostVectorEnv, config: Config) -> CostVectorEnv:
+    return EarlyEnd(env, config.cost_limit)
 
 
 def _own_rewards(state: Any, batch: Batch, config: Config) -> tuple[Any, Any, Metrics]:
@@ -102,6 +107,11 @@ ACTORS: dict[str, ActorPart] = {
     "c-trpo": _trust_region("c_trpo", "c_trpo_actor", _later("c_trpo", "start_recovery")),
     "sb-trpo": _trust_region("sb_trpo", "sb_trpo_actor"),
     "ppo": ActorPart(_later("proximal", "ppo_actor"), _adam, ("proximal",)),
+    "pcpo": _trust_region("pcpo", "pcpo_actor"),
+    "crpo": ActorPart(_later("crpo", "crpo_actor"), settings=("trust_region", "crpo"), constrained=True),
+    "natural": ActorPart(_later("natural_gradient", "natural_actor"), settings=("trust_region",)),
+    "focops": ActorPart(_later("focops", "focops_actor"), _adam, ("proximal", "focops")),
+    "p3o": ActorPart(_later("p3o", "p3o_actor"), _adam, ("proximal", "p3o"), constrained=True),
     "cup": ActorPart(_later("cup", "cup_actor"), _later("cup", "start_both"), ("proximal",)),
 }
 MULTIPLIERS: dict[str, MultiplierPart | None] = {
@@ -110,6 +120,7 @@ MULTIPLIERS: dict[str, MultiplierPart | None] = {
     "ascent": MultiplierPart(
         _later("multipliers", "start_ascent"), _later("multipliers", "ascent_multiplier"), ("ascent",)
     ),
+    "log-barrier": MultiplierPart(_no_state, _later("multipliers", "log_barrier_multiplier"), ("log_barrier",)),
 }
 _BUDGET_NOTE = "with what is left of the episode's cost budget, over the cost limit, as the last entry"
 
@@ -123,6 +134,7 @@ AUGMENTATIONS: dict[str, AugmentationPart] = {
     "none": AugmentationPart(),
     "saute": _budget("saute"),
     "simmer": _budget("simmer"),
+    "early-end": AugmentationPart(_end_early),
 }
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import difflib
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -78,6 +79,17 @@ class Algorithm:
         used |= {*(multiplier.settings if multiplier else ()), *stream_part(self.cost_stream).settings}
         return frozenset(used | ({"margin"} if self.uses_cost_critic else set()))
 
+    @property
+    def unused_settings(self) -> frozenset[str]:
+        """The settings of `Config` that have no effect, and that the command line refuses."""
+        parts = {item.name for item in dataclasses.fields(Config) if dataclasses.is_dataclass(item.default_factory)}
+        unused = parts - self.used_parts
+        if self.multiplier_part is None:
+            unused |= {"cost_advantage"}
+        if not self.uses_cost_critic:
+            unused |= {"violations"}
+        return frozenset(unused)
+
 
 _BASES: dict[str, Algorithm] = {
     "cpo": Algorithm("Constrained policy optimisation", "cpo"),
@@ -90,6 +102,19 @@ _BASES: dict[str, Algorithm] = {
     "saute": Algorithm("PPO with the cost budget in the observation", "ppo", augmentation="saute"),
     "simmer-pid": Algorithm("Saute with a budget scheduled by a PID controller", "ppo", augmentation="simmer"),
     "pid-lag-twin": Algorithm("PID Lagrangian with the larger of two cost critics", "ppo", "pid", cost_critics=2),
+    "trpo-lag": Algorithm("TRPO with a Lagrange multiplier set by gradient ascent", "trpo", "ascent"),
+    "rcpo": Algorithm("Natural policy gradient with a Lagrange multiplier set by gradient ascent", "natural", "ascent"),
+    "focops": Algorithm(
+        "First-order steps towards the optimal constrained policy",
+        "focops",
+        "ascent",
+        settings={"proximal": {"kl": 0.02}, "ascent": {"maximum": 2.0}},
+    ),
+    "pcpo": Algorithm("TRPO step for reward, then projection onto the constraint", "pcpo"),
+    "p3o": Algorithm("PPO with an exact penalty of the exceeded limit", "p3o"),
+    "ipo": Algorithm("PPO with a logarithmic barrier at the limit", "ppo", "log-barrier"),
+    "crpo": Algorithm("TRPO for reward within the limit, for cost outside it", "crpo"),
+    "ppo-early-end": Algorithm("PPO; an episode ends when it exceeds the limit", "ppo", augmentation="early-end"),
     "trpo": Algorithm("Trust region policy optimisation; ignores cost", "trpo"),
     "ppo": Algorithm("Proximal policy optimisation; ignores cost", "ppo"),
 }
@@ -128,11 +153,35 @@ def get_algorithm(name: str) -> Algorithm:
         load_installed()
         found = _find(name)
     if found is None:
+        meant = _meant(name)
+        hint = f"did you mean {meant}? The" if meant else "the"
         raise UsageError(
-            f"algorithm: unknown algorithm {name!r}; the known ones are {', '.join(ALGORITHMS)}, and mice-X, "
+            f"algorithm: unknown algorithm {name!r}; {hint} known ones are {', '.join(ALGORITHMS)}, and mice-X, "
             "constant-N-X for an X with a cost critic."
         )
     return found
+
+
+# Names of OmniSafe and SafePO that differ from ours in more than case and hyphens.
+_ELSEWHERE = {
+    "cppopid": "pid-lag",
+    "ppopid": "pid-lag",
+    "pdo": "trpo-lag",
+    "oncrpo": "crpo",
+    "pposaute": "saute",
+    "pposimmerpid": "simmer-pid",
+    "ppoearlyterminated": "ppo-early-end",
+    "sbtrpo": "sb-trpo",
+    "mice": "mice-cpo",
+}
+
+
+def _meant(name: str) -> str | None:
+    """The algorithm that a name of another library, or one with a slip, probably means."""
+    known = {known.replace("-", ""): known for known in ALGORITHMS} | _ELSEWHERE
+    plain = re.sub("[^a-z0-9.]", "", name.lower())
+    close = [plain] if plain in known else difflib.get_close_matches(plain, known, n=1, cutoff=0.75)
+    return known[close[0]] if close else None
 
 
 def algorithm_of(config: Config) -> Algorithm:

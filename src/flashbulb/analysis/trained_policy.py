@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -69,6 +71,20 @@ class TrainedPolicy:
     @property
     def action_space(self) -> spaces.Box | spaces.Discrete:
         return self.spaces.actions
+
+    def on(self, env: str | None, env_kwargs: dict[str, Any] | None) -> TrainedPolicy:
+        """The same policy for another task or other arguments of it; None keeps what training had."""
+        config = self.config
+        changed = dataclasses.replace(
+            config,
+            env=config.env if env is None else env,
+            env_kwargs=config.env_kwargs if env_kwargs is None else env_kwargs,
+        )
+        if changed == config:
+            return self
+        other = copy.copy(self)
+        other.config = changed
+        return other
 
     def predict(self, obs: Any, deterministic: bool = True) -> Any:
         """The action for one observation, or actions for a batch with one observation per row.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Literal, NamedTuple
 
 import gymnasium
@@ -96,13 +96,16 @@ def make(
     threads: int | None = None,
     vectorise: Vectorise = "processes",
     physics: PhysicsBackend | None = None,
+    env_kwargs: Mapping[str, Any] | None = None,
 ) -> CostVectorEnv:
     """A batch of `num_envs` environments of a task, stepped by `threads` threads (default: one per usable core).
 
     Besides our ids, `module:function` and any Gymnasium id are allowed. Such user environments run in processes, in
     threads or one after the other, as `vectorise` says. `physics` selects how MuJoCo is called: from compiled code, or
     through `mujoco.rollout` and `mj_step` (slower; default: the environment variable FLASHBULB_PHYSICS, or compiled).
+    `env_kwargs` are arguments of what makes the environment, or parameters of our navigation tasks.
     """
+    kwargs = dict(env_kwargs or {})
     env_id = resolve(env_id)
     for field, value in (("num_envs", num_envs), ("threads", 1 if threads is None else threads)):
         if isinstance(value, bool) or int(value) != value or value < 1:
@@ -110,22 +113,30 @@ def make(
     registered = _registered(env_id)
     if registered and registered.batched:
         assert callable(registered.make)
-        batch: CostVectorEnv = registered.make(int(num_envs), int(seed))
+        batch: CostVectorEnv = registered.make(int(num_envs), int(seed), **kwargs)
         return batch
     if env_id not in _MODULE_OF:
+        from flashbulb.envs.env_pool import start_pool
         from flashbulb.envs.gym_adapter import GymAdapter
 
-        source = registered.make if registered else env_id
-        return GymAdapter(env_id, source, (int(num_envs), int(seed)), thread_count(threads), vectorise)
+        pool = start_pool(vectorise, single(env_id), int(num_envs), thread_count(threads), kwargs)
+        return GymAdapter(env_id, pool, int(num_envs), int(seed))
     module = importlib.import_module(_MODULE_OF[env_id])
-    env: CostVectorEnv = module.make(env_id, int(num_envs), int(seed), threads, physics)
+    allowed = getattr(module, "PARAMETERS", ())
+    unknown = sorted(set(kwargs) - set(allowed))
+    if unknown:
+        takes = f"takes {', '.join(allowed)}" if allowed else "has no parameters"
+        raise UsageError(f"env_kwargs: {unknown[0]!r} is not allowed; {env_id} {takes}.")
+    env: CostVectorEnv = module.make(env_id, int(num_envs), int(seed), threads, physics, **kwargs)
     return env
 
 
 def resolve(env_id: str) -> str:
     """The id without our namespace; refused unless it is one of our ids, `module:function` or a Gymnasium id."""
+    from flashbulb.envs.env_objects import given_env
     from flashbulb.envs.gym_single import known_to_gymnasium
 
+    given_env(env_id)
     env_id = env_id.removeprefix(f"{NAMESPACE}/")
     if not (env_id in _MODULE_OF or _registered(env_id) or ":" in env_id or known_to_gymnasium(env_id)):
         raise UsageError(
@@ -137,10 +148,15 @@ def resolve(env_id: str) -> str:
 
 def single(env_id: str) -> EnvSource:
     """What `gym_single.build_env` makes a single environment of this task from."""
+    from flashbulb.envs.env_objects import given_env
+
     env_id = resolve(env_id)
     registered = _registered(env_id)
     if registered and not registered.batched:
         return registered.make
+    given = given_env(env_id)
+    if given:
+        return given
     return f"{NAMESPACE}/{env_id}" if env_id in _MODULE_OF else env_id
 
 

@@ -128,7 +128,7 @@ def _distinct_labels(configs: list[Config]) -> list[str]:
     labels = []
     for config, own in zip(configs, settings, strict=True):
         others = [other for peer, other in zip(configs, settings, strict=True) if peer.algorithm == config.algorithm]
-        differing = [field for field in own if len({repr(other[field]) for other in others}) > 1]
+        differing = [field for field in own if len({repr(other.get(field)) for other in others}) > 1]
         labels.append(", ".join([config.algorithm, *(f"{field} {own[field]}" for field in differing)]))
     return labels
 
