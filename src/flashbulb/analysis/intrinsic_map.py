@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -12,7 +12,8 @@ from flashbulb.config import MemoryConfig
 from flashbulb.envs import make
 from flashbulb.envs.hazard_field import MOTION, HazardField
 from flashbulb.envs.navigation import Navigation
-from flashbulb.envs.navigation.render import HALF_VIEW, Scene, take_scene
+from flashbulb.envs.navigation.render import HALF_VIEW, Scene
+from flashbulb.envs.task_views import scene_of
 from flashbulb.errors import UsageError
 
 SIDE = 49  # grid points along each side of the map
@@ -107,26 +108,3 @@ def _view_distances(layout: LayoutViews, snapshot: MemorySnapshot, remembered: n
     """Squared distances (position, state) between normalised views, without the entries of motion."""
     here = snapshot.normalise(layout.views[:, heading])[:, layout.motion :]
     return cdist(here, snapshot.normalise(remembered)[:, layout.motion :], "sqeuclidean")
-
-
-def scene_of(task: Any, cost: float, env_index: int = 0) -> Scene:
-    """One environment of a task seen from above."""
-    if isinstance(task, Navigation):
-        return take_scene(task, env_index, cost)
-    layout = {name: rows[0] for name, rows in task.layout(np.array([env_index])).items()}
-    nothing = np.zeros((0, 3))
-    return Scene(
-        title=task.env_id,
-        robot="Point",
-        agent=np.array([*layout["position"], layout["heading"]]),
-        goal=layout["goal"],
-        hazards=np.c_[layout["hazards"], np.zeros(len(layout["hazards"]))],
-        vases=nothing,
-        buttons=nothing,
-        gremlins=nothing,
-        paths=nothing,
-        boundary=(np.inf, np.inf),
-        has_circle=False,
-        blind=False,
-        cost=cost,
-    )
