@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.spatial.distance import cdist
@@ -43,9 +44,9 @@ def observe_layout(env: Navigation | HazardField) -> LayoutViews:
     return LayoutViews(scene, positions, views.reshape(len(positions), HEADINGS, -1), motion)
 
 
-def map_env(env_id: str, seed: int) -> Navigation | HazardField:
+def map_env(env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None) -> Navigation | HazardField:
     """An environment to observe layouts in, reset to a layout of that seed."""
-    env = make(env_id, BATCH, seed)
+    env = make(env_id, BATCH, seed, env_kwargs=env_kwargs)
     if not isinstance(env, Navigation | HazardField):
         env.close()
         raise UsageError(f"run: {env_id} has no map; it must be a navigation task or HazardField-v0.")
