@@ -75,6 +75,8 @@ class TrustRegionConfig:
     """Step lengths that the line search tries; if none is accepted, the policy stays as it is."""
     search_decay: Fraction = 0.8
     """Factor between successive step lengths."""
+    decay: Fraction = 0.0
+    """Share of `kl` that the region of a Lagrangian step (TRPO, TRPO-PID) has lost at the end of the run, linearly."""
     recover: Literal["violated", "infeasible"] = "violated"
     """When to step for cost alone: as soon as the constraint is violated (the paper's appendix), or only
     when no step in the trust region can satisfy it (CPO)."""

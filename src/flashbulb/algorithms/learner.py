@@ -96,7 +96,7 @@ class Learner:
         actor_rate = np.float32(self.config.proximal.learning_rate) * left
         critic_rate = np.float32(self.config.critic.learning_rate) * (left if self.config.critic.decay else 1)
         actor, actor_key = Actor(state.policy, state.optimiser), jax.random.fold_in(key, 1)
-        inputs = StepInputs(batch.actor, batch.constraint, actor_rate, actor_key)
+        inputs = StepInputs(batch.actor, batch.constraint, actor_rate, np.float32(progress), actor_key)
         observations, targets = np.asarray(batch.actor.observations), np.asarray(batch.critic_targets)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         with ThreadPoolExecutor(thread_count(self.config.threads)) as pool:
