@@ -296,6 +296,9 @@ class Config:
     cost_estimate: Literal["episodes", "steps"] = "episodes"
     """J_C from the episodes that ended in the batch, or from all its steps (cost over the episodes that fit into
     them). The latter is less noisy with many environments and short segments, and needs `stagger`."""
+    cost_baseline: Literal["batch", "env"] = "batch"
+    """What cost advantages are centred over: the whole batch, or each environment's segment of it. The latter removes
+    what a layout costs whatever the agent does, which is most of the variance where layouts differ."""
     cost_advantage: Literal["centred", "standardised"] = "centred"
     """Cost advantages that a Lagrange multiplier weighs. Standardised, lambda has the same meaning for all tasks."""
     threads: PositiveInt | None = None

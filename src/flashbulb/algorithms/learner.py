@@ -146,7 +146,8 @@ class Learner:
         log_prob = self.policy.log_prob(self.policy.outputs(state.policy, observations), actions)
         weighed_by_lambda = self.algorithm.multiplier in ("pid", "ascent")
         scaled = standardise if config.cost_advantage == "standardised" and weighed_by_lambda else centre
-        a_r, a_c = _flat(standardise(seen.a_r)), _flat(scaled(seen.a_c))
+        a_c = seen.a_c - seen.a_c.mean(axis=0) if config.cost_baseline == "env" else seen.a_c
+        a_r, a_c = _flat(standardise(seen.a_r)), _flat(scaled(a_c))
         cost_targets = [_flat(seen.a_c + seen.v_c)] * self.algorithm.cost_critics
         filled = {
             "actor": ActorBatch(observations, actions, log_prob, a_r, a_c),
