@@ -147,10 +147,9 @@ _ALL = (
         "limit",
         "Ours",
         "Who stays under the limit while learning: return against cost, and violations.",
-        "The recommended algorithm exceeds its limit in a tenth of the iterations, at the return of CPO.",
+        "trpo-pid exceeds its limit in at most a tenth of the iterations, and a memory lowers that further.",
         (
-            Variant("mice-salient", "mice-salient"),
-            Variant("trpo-pid", "trpo-pid, same margin", {"violations": 0.1}),
+            *_algorithms("trpo-pid", "mice-salient"),
             *_algorithms("cpo", "mice-cpo", "pid-lag", "mice-pid", "c-trpo", "sb-trpo", "cup", "saute", "simmer-pid"),
         ),
         ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", *MUJOCO[:2], "SafetyHopperVelocity-v1"),
