@@ -31,9 +31,6 @@ class PolicyConfig:
     """Sizes of the hidden layers."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation at the start (Box actions, scaled to [-1, 1])."""
-    final_log_std: float | None = None
-    """Upper bound of it in the second half of the run, which falls to this value over the first half (default: none).
-    Less noise at the end costs a trained agent less and earns it more."""
 
 
 @dataclass(frozen=True)
@@ -296,9 +293,6 @@ class Config:
     cost_estimate: Literal["episodes", "steps"] = "episodes"
     """J_C from the episodes that ended in the batch, or from all its steps (cost over the episodes that fit into
     them). The latter is less noisy with many environments and short segments, and needs `stagger`."""
-    cost_baseline: Literal["batch", "env"] = "batch"
-    """What cost advantages are centred over: the whole batch, or each environment's segment of it. The latter removes
-    what a layout costs whatever the agent does, which is most of the variance where layouts differ."""
     cost_advantage: Literal["centred", "standardised"] = "centred"
     """Cost advantages that a Lagrange multiplier weighs. Standardised, lambda has the same meaning for all tasks."""
     threads: PositiveInt | None = None

@@ -103,20 +103,11 @@ class Learner:
             improving = pool.submit(lambda: jax.block_until_ready(self._improve(actor, inputs)))
             critics, losses = fit(state.critics, observations, targets, rng, critic_rate, self.config.critic, pool.map)
             actor, metrics = improving.result()
-        params = self._limit_noise(actor.params, progress)
         integral = state.integral
         if self._has_integral:
             integral = integral._replace(saturated=jnp.float32(metrics["cpo_case"] == RECOVER))
-        state = state._replace(policy=params, optimiser=actor.optimiser, critics=critics, integral=integral)
+        state = state._replace(policy=actor.params, optimiser=actor.optimiser, critics=critics, integral=integral)
         return state, metrics | {"reward_loss": losses[0], "cost_loss": losses[1:].mean()}
-
-    def _limit_noise(self, params: Any, progress: float) -> Any:
-        """The policy with the standard deviation that its schedule allows at this share of the run."""
-        policy = self.config.policy
-        if policy.final_log_std is None:
-            return params
-        fallen = min(2 * progress, 1.0) * (policy.final_log_std - policy.initial_log_std)
-        return self.policy.limit_noise(params, np.float32(policy.initial_log_std + fallen))
 
     def _estimates(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, dict[str, Any], Metrics]:
         """Compiled part of `estimate`: the state, the batch's new fields, metrics."""
@@ -146,8 +137,7 @@ class Learner:
         log_prob = self.policy.log_prob(self.policy.outputs(state.policy, observations), actions)
         weighed_by_lambda = self.algorithm.multiplier in ("pid", "ascent")
         scaled = standardise if config.cost_advantage == "standardised" and weighed_by_lambda else centre
-        a_c = seen.a_c - seen.a_c.mean(axis=0) if config.cost_baseline == "env" else seen.a_c
-        a_r, a_c = _flat(standardise(seen.a_r)), _flat(scaled(a_c))
+        a_r, a_c = _flat(standardise(seen.a_r)), _flat(scaled(seen.a_c))
         cost_targets = [_flat(seen.a_c + seen.v_c)] * self.algorithm.cost_critics
         filled = {
             "actor": ActorBatch(observations, actions, log_prob, a_r, a_c),

@@ -125,7 +125,7 @@ def _with_stream(name: str, base: Algorithm, stream: Any, summary: str, settings
     return dataclasses.replace(base, summary=summary, cost_stream=stream, settings={**base.settings, **settings})
 
 
-# The controller has a margin of its own, so the memory only shapes the cost (margin 0), to the end of the run (discount 1).
+# The controller has its own margin, so the memory only shapes the cost (margin 0), to the end of the run (discount 1).
 _BASES["mice-salient"] = dataclasses.replace(
     get_algorithm("mice-trpo-pid-salient"),
     summary="MICE on the closed loop: trpo-pid with the salient memory",
