@@ -161,3 +161,14 @@ def test_a_real_policy_recovers_with_hysteresis(real):
             assert change < 0
     assert states == [0, 1, 1, 0, 0]
     assert cases == [FROM_INSIDE, RECOVER, RECOVER, FROM_INSIDE, FROM_INSIDE]
+
+
+def test_an_integral_that_says_outside_lowers_the_cost(real):
+    """With integral action c may be positive where the excess is not. There is no slack to divide the barrier by, and a
+    step that had to keep within it would hardly move."""
+    example, _, _ = real
+    step = c_trpo_actor(example.policy, configure("c-trpo", "E", trust_region={"kl": DELTA}))
+    new, report = jax.jit(step)(Actor(example.params, jnp.asarray(False)), example.inputs(0.01, excess=-1.0))
+    assert int(report["cpo_case"]) == RECOVER
+    assert bool(new.optimiser)
+    assert example.changes(new.params)[2] < -0.1
