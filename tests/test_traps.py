@@ -63,7 +63,7 @@ def test_the_scale_of_cpos_constraint_is_the_one_asked_for(scale, c, monkeypatch
     def spy(policy, params, batch, constraint, *rest):
         return params, {"c": constraint}
 
-    monkeypatch.setattr(cpo, "cpo_step", spy)
+    monkeypatch.setattr(cpo, "trust_region_step", spy)
     monkeypatch.setattr(learner, "fit", lambda critics, *rest: (critics, np.zeros(2)))
     policy = Gaussian(spaces.Box(-1, 1, (1,)))
     parts = Learner(policy, get_algorithm("cpo"), config)
