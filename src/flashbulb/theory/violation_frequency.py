@@ -2,7 +2,7 @@
 
 Not a statement of the paper: it is what `--violations` promises. The policies of a run are mixtures of the safest and
 the costliest policy of a CMDP, each with its exact J_C. An iteration takes the costliest one that the margin allows
-and measures J_C with noise, of which the reported standard error says more or less than is true.
+and measures J_C with noise that is larger than the reported standard error says.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def draw_noise(rng: np.random.Generator) -> np.ndarray:
     gaussian, kind = rng.standard_normal(ITERATIONS), rng.integers(3)
     if kind == 0:
         return gaussian
-    return rng.exponential(1, ITERATIONS) - 1 if kind == 1 else (0.7 + time) * gaussian + np.sin(3 * time)
+    return rng.exponential(1, ITERATIONS) - 1 if kind == 1 else (0.7 + 0.5 * time) * gaussian + 0.5 * np.sin(3 * time)
 
 
 def violation_runs(count: int, seed: int, config: MarginConfig = CONFIG) -> Iterator[ViolationRun]:
@@ -51,8 +51,8 @@ def violation_runs(count: int, seed: int, config: MarginConfig = CONFIG) -> Iter
             possible = mixture_costs(draw_cmdp(rng))
         spread = float(np.ptp(possible))
         size = spread * rng.uniform(0.03, 0.1)
-        target, limit = float(rng.choice([0.05, 0.1, 0.2])), float(possible[0] + rng.uniform(0.7, 0.9) * spread)
-        reported = size * rng.uniform(0.6, 1.2)
+        target, limit = float(rng.choice([0.05, 0.1, 0.15])), float(possible[0] + rng.uniform(0.7, 0.9) * spread)
+        reported = size * rng.uniform(0.5, 0.9)
         yield ViolationRun(
             target, limit, *margin_run(possible, size * draw_noise(rng), reported, limit, target, config)
         )
