@@ -22,11 +22,11 @@ import jax
 from flashbulb.algorithms.learner import Learner
 from flashbulb.algorithms.policy import policy_for
 from flashbulb.algorithms.registry import configure, get_algorithm
+from flashbulb.algorithms.stream_registry import make_cost_stream
 from flashbulb.config import Config
 from flashbulb.cores import thread_count
 from flashbulb.envs import make
 from flashbulb.jax_setup import setup_jax
-from flashbulb.memory import make_cost_stream
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.training import loop
 from flashbulb.training.metrics import metrics_row

@@ -76,6 +76,8 @@ def test_command(command, workspace, monkeypatch, capsys):
     monkeypatch.setenv("PYTHONPATH", str(workspace))
     words = shlex.split(command)[1:]
     words = ["runs/NAME" if word == "RUN" else word for word in words]
+    if "--plugin" in words:
+        return  # tests/test_plugins.py runs them
     if words[0] == "train" and "--help" not in words:
         words = words[: words.index("--steps")] + SMALL
     if words[0] == "study" and len(words) > 1:  # tests/studies runs them
@@ -116,6 +118,7 @@ def test_options_named_in_the_docs_exist(capsys):
     elsewhere = {"--episodes", "--to", "--json", "--video", "--states", "--rollouts", "--checkpoint", "--help"}
     elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations"}
     elsewhere |= {"--scale", "--status", "--tasks", "--algorithms", "--seeds", "--on", "--ray-address"}  # of study
+    elsewhere |= {"--plugin", "--env-kwargs.edge"}  # of every command; of an environment
     elsewhere |= {"--head", "--port", "--address", "--generate"}  # of Ray's commands
     elsewhere |= set(RENAMED_OPTIONS)
     for page in PAGES:

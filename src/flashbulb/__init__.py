@@ -14,21 +14,29 @@ registers the tasks with Gymnasium as `flashbulb/<id>`.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 # The function `report` below takes the name of the package `flashbulb.report`. Importing a package binds its name here,
 # so it is imported first. `from flashbulb.report.page import ...` works as usual.
 import flashbulb.report  # noqa: F401
-from flashbulb.envs import CostVectorEnv, env_ids, make
+from flashbulb.envs import CostVectorEnv, env_ids, make, register_env
+from flashbulb.envs.env_objects import EnvLike, name_env
 
 if TYPE_CHECKING:
+    from rich.console import Console
+
+    from flashbulb.algorithms.registry import Algorithm
     from flashbulb.analysis.statistics import MeanInterval
     from flashbulb.analysis.trained_policy import TrainedPolicy
+    from flashbulb.config import Config
     from flashbulb.envs.env_checker import Findings
+    from flashbulb.memory import CostStream
+    from flashbulb.training.callbacks import Callback
     from flashbulb.training.recorder import Result
 
+JsonValue = str | int | float | bool | None | list[Any] | dict[str, Any]
 __version__ = "0.1.0"
 __all__ = [
     "CostVectorEnv",
@@ -39,6 +47,9 @@ __all__ = [
     "load_policy",
     "make",
     "plot",
+    "register_algorithm",
+    "register_cost_stream",
+    "register_env",
     "report",
     "resume",
     "train",
@@ -47,43 +58,79 @@ __all__ = [
 
 def train(
     algorithm: str,
-    env: str,
+    env: EnvLike,
     *,
     seed: int = 0,
     steps: int = 10_000_000,
     cost_limit: float = 25.0,
     num_envs: int = 20,
+    callbacks: Sequence[Callback] = (),
+    verbose: bool = True,
     **settings: Any,
 ) -> Result:
     """Train an algorithm on a task and return the run's directory, metrics and last row of metrics.
 
     Args:
         algorithm: A name that `flashbulb algorithms` lists, such as "mice-cpo", or a composition such as "mice-cup".
-        env: A task of `env_ids()`, "module:function" for an environment of your own, or a Gymnasium id.
+        env: A task of `env_ids()`, a Gymnasium id, or an environment of your own: its class, a function that makes it
+            or the name of one as "module:function", an instance, or a batch (`CostVectorEnv`). What other processes
+            cannot import, such as a class of a notebook, runs in this one. The field `env_kwargs` has its arguments.
         seed: Seed of every random number of the run.
         steps: Environment steps of the whole run.
         cost_limit: Limit on the mean undiscounted cost of an episode.
         num_envs: Environments stepped as one batch.
+        callbacks: Objects that are called after every iteration; `flashbulb.training.callbacks` has three.
+        verbose: Whether to print the progress and the result.
         settings: Other fields of `flashbulb.config.Config`, such as `runs_dir`; fields of its parts are given as
             dictionaries, such as `memory={"neighbours": 5}`.
     """
-    from flashbulb.algorithms.registry import configure
+    from flashbulb.algorithms.registry import configure, get_algorithm
+    from flashbulb.errors import UsageError
     from flashbulb.training.loop import train as train_config
 
+    unused = sorted(set(settings) & get_algorithm(algorithm).unused_settings)
+    if unused:
+        raise UsageError(f"{unused[0]}: {algorithm} does not use it; leave it out.")
+
     given = {"seed": seed, "steps": steps, "cost_limit": cost_limit, "num_envs": num_envs}
-    return train_config(configure(algorithm, env, **given, **settings))
+    batch = env if not isinstance(env, type) and isinstance(env, CostVectorEnv) else None
+    if batch is not None:
+        given["num_envs"] = batch.num_envs
+    config = configure(algorithm, batch.env_id if batch else name_env(env), **given, **settings)
+    return train_config(config, _console(verbose), batch, callbacks)
 
 
-def resume(run: str | Path, *, threads: int | None = None) -> Result:
+def _console(verbose: bool) -> Console:
+    from rich.console import Console
+
+    return Console(quiet=not verbose)
+
+
+def resume(
+    run: str | Path,
+    *,
+    steps: int | None = None,
+    env: EnvLike | None = None,
+    threads: int | None = None,
+    callbacks: Sequence[Callback] = (),
+    verbose: bool = True,
+) -> Result:
     """Continue an interrupted run to its end; the result is bit for bit that of an uninterrupted run.
 
     Args:
         run: The run's directory.
+        steps: Steps of the whole run, more than it was started for, to make it longer (default: as it was started).
+        env: The environment, if `train` was given an object that other processes cannot import, or a batch.
         threads: Threads to use (default: as the run was started); results do not depend on it.
+        callbacks: Those that `train` was given.
+        verbose: Whether to print the progress and the result.
     """
     from flashbulb.training.loop import resume as resume_run
 
-    return resume_run(run, threads=threads)
+    batch = env if not isinstance(env, type) and isinstance(env, CostVectorEnv) else None
+    if env is not None and batch is None:
+        name_env(env)
+    return resume_run(run, _console(verbose), batch, threads, callbacks, steps)
 
 
 def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
@@ -99,7 +146,11 @@ def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
 
 
 def evaluate(
-    run: str | Path | TrainedPolicy, episodes: int = 100, deterministic: bool | None = None
+    run: str | Path | TrainedPolicy,
+    episodes: int = 100,
+    deterministic: bool | None = None,
+    env: EnvLike | None = None,
+    env_kwargs: Mapping[str, JsonValue] | None = None,
 ) -> dict[str, dict[str, MeanInterval]]:
     """Play episodes on seeds that training never used; return means with bootstrap intervals, by mode and measure.
 
@@ -109,25 +160,29 @@ def evaluate(
         run: A run's directory, a checkpoint, or a loaded policy.
         episodes: Episodes in each mode.
         deterministic: Whether to take the most likely action; None measures both "deterministic" and "stochastic".
+        env: Another environment than that of training, or the same one if it was given as an object.
+        env_kwargs: Its arguments (default: those of training).
     """
     from flashbulb.analysis.evaluation import evaluate as evaluate_policy
 
     policy = load_policy(run) if isinstance(run, str | Path) else run
+    policy = policy.on(None if env is None else name_env(env), None if env_kwargs is None else dict(env_kwargs))
     modes = {None: ("deterministic", "stochastic"), True: ("deterministic",), False: ("stochastic",)}
     return evaluate_policy(policy, episodes, modes[deterministic])
 
 
-def check(env: str, steps: int = 10_000) -> Findings:
+def check(env: EnvLike, steps: int = 10_000, env_kwargs: Mapping[str, JsonValue] | None = None) -> Findings:
     """Run an environment with random actions; return the `problems` that prevent training, and `notes`.
 
     Args:
-        env: "module:function" that makes the environment, or an id that Gymnasium knows.
+        env: A class, a function that makes the environment, its name as "module:function", an instance, or an id.
         steps: Maximum number of steps; it stops earlier once three episodes have ended.
+        env_kwargs: Arguments of what makes it.
     """
     from flashbulb.envs.env_checker import check as check_env
     from flashbulb.envs.registry import single
 
-    return check_env(single(env), steps)
+    return check_env(single(name_env(env)), steps, env_kwargs)
 
 
 def plot(runs: Sequence[str | Path], output: str | Path = "curves.png") -> Path:
@@ -158,3 +213,33 @@ def report(
 
     write_report([Path(run) for run in runs], Path(output), episodes, title)
     return Path(output)
+
+
+def register_algorithm(name: str, algorithm: Algorithm) -> None:
+    """Make an algorithm known under a name: `train`, `resume`, `mice-NAME` and every command then know it.
+
+    Args:
+        name: Lower-case words with hyphens. A module may register its own name again, which replaces the algorithm.
+        algorithm: A combination of parts, `flashbulb.algorithms.registry.Algorithm`; docs/add_an_algorithm.md has
+            an example.
+    """
+    from flashbulb.algorithms.registry import register_algorithm as register
+
+    register(name, algorithm)
+
+
+def register_cost_stream(
+    name: str, make: Callable[[Config], CostStream], settings: tuple[str, ...] = (), summary: str = ""
+) -> None:
+    """Make known what is added to the cost: `NAME-X` is then algorithm X with it, for every X with a cost critic.
+
+    Args:
+        name: One lower-case word.
+        make: A function of the configuration that returns an object with the methods of
+            `flashbulb.memory.cost_streams.CostStream`.
+        settings: The parts of the configuration that it reads, such as "memory".
+        summary: One sentence for `flashbulb algorithms`.
+    """
+    from flashbulb.algorithms.stream_registry import register_cost_stream as register
+
+    register(name, make, settings, summary)

@@ -266,6 +266,40 @@ class BudgetConfig:
 
 
 @dataclass(frozen=True)
+class FocopsConfig:
+    """FOCOPS's own setting; its distance from the sampling policy is `proximal.kl`."""
+
+    temperature: Positive = 1.5
+    """T of the policy that it approaches, pi_k exp(A / T) (its authors' lambda)."""
+
+
+@dataclass(frozen=True)
+class P3oConfig:
+    """P3O's own setting."""
+
+    kappa: NonNegative = 20.0
+    """Weight of the exceeded limit, per unit of cost per step."""
+
+
+@dataclass(frozen=True)
+class CrpoConfig:
+    """CRPO's own setting."""
+
+    tolerance: float = 0.0
+    """Excess of an episode's cost over the limit above which the step is for cost."""
+
+
+@dataclass(frozen=True)
+class LogBarrierConfig:
+    """The multiplier as the slope of a logarithmic barrier, lambda = weight / (d - J_C - I) (IPO)."""
+
+    weight: Positive = 1.0
+    """Weight of log(d - J_C - I): 1 / t in its authors' notation, for episode costs."""
+    maximum: Positive = 20.0
+    """Cap of lambda, which it has outside the limit as well."""
+
+
+@dataclass(frozen=True)
 class Config:
     """The configuration of a run."""
 
@@ -273,6 +307,10 @@ class Config:
     """Name of the algorithm."""
     env: Named
     """Id of the task."""
+    env_kwargs: Annotated[dict[str, Any], Fixed, Suppress] = field(default_factory=dict)
+    """Arguments of what makes the environment, or parameters of our navigation tasks: values that JSON can hold."""
+    plugins: Annotated[tuple[str, ...], Fixed, Suppress] = ()
+    """Modules that registered the algorithm, its cost stream or the task, and that the run therefore needs."""
     seed: NonNegativeInt = 0
     """Seed of every random number of the run."""
     steps: PositiveInt = 10_000_000
@@ -306,6 +344,8 @@ class Config:
     """Directory in which the run's directory is created."""
     name: str | None = None
     """Name of the run's directory (default: algorithm, task, seed and time)."""
+    init_from: Path | None = None
+    """Run, or checkpoint of one, whose policy, critics and normaliser this run starts from (default: none)."""
     checkpoint_every: PositiveInt = 10
     """Iterations between checkpoints."""
     keep_checkpoints: PositiveInt = 3
@@ -332,6 +372,10 @@ class Config:
     ascent: AscentConfig = field(default_factory=AscentConfig)
     margin: MarginConfig = field(default_factory=MarginConfig)
     integral: IntegralConfig = field(default_factory=IntegralConfig)
+    focops: FocopsConfig = field(default_factory=FocopsConfig)
+    p3o: P3oConfig = field(default_factory=P3oConfig)
+    crpo: CrpoConfig = field(default_factory=CrpoConfig)
+    log_barrier: LogBarrierConfig = field(default_factory=LogBarrierConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     balance: BalanceConfig = field(default_factory=BalanceConfig)
     constant: ConstantConfig = field(default_factory=ConstantConfig)
@@ -352,4 +396,5 @@ def to_dict(config: Config) -> dict[str, Any]:
     """Return the configuration as plain values, for JSON."""
     plain: dict[str, Any] = dataclasses.asdict(config)
     plain["runs_dir"] = str(config.runs_dir)
+    plain["init_from"] = None if config.init_from is None else str(config.init_from)
     return plain

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import json
 import math
 import numbers
 import types
@@ -128,11 +129,20 @@ def _fit(kind: Any, value: Any) -> Any:
         return Path(value) if isinstance(value, str | Path) and "\0" not in str(value) else None
     if typing.get_origin(kind) is typing.Literal:
         return value if isinstance(value, str) and value in typing.get_args(kind) else None
+    if typing.get_origin(kind) is dict:
+        return value if _is_json_table(value) else None
     if typing.get_origin(kind) is tuple:
         item_kind = _unwrap(typing.get_args(kind)[0])[0]
         items = [_fit(item_kind, item) for item in value] if isinstance(value, list | tuple) else [None]
         return None if None in items else tuple(items)
     return value if isinstance(value, kind) else None
+
+
+def _is_json_table(value: Any) -> bool:
+    try:
+        return isinstance(value, dict) and json.loads(json.dumps(value, allow_nan=False)) == value
+    except (TypeError, ValueError):
+        return False
 
 
 def _real(value: Any) -> float | None:
@@ -155,6 +165,8 @@ def _in_words(kind: Any) -> str:
     kind = _unwrap(kind)[0]
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(map(repr, typing.get_args(kind)))
+    if typing.get_origin(kind) is dict:
+        return "a table of values that JSON can hold"
     if typing.get_origin(kind) is tuple:
         return "a list of whole numbers" if _unwrap(typing.get_args(kind)[0])[0] is int else "a list"
     words = {int: "a whole number below 2^63", float: "a number", Path: "a path", str: "text", bool: "True or False"}

@@ -85,13 +85,6 @@ def test_the_critics_step_size_decays_or_stays(decay, expected, rates):
 
 
 @pytest.mark.parametrize(("progress", "bound"), [(0.0, -0.5), (0.25, -1.0), (0.5, -1.5), (0.75, -1.5), (1.0, -1.5)])
-def test_the_bound_of_the_noise_falls_over_the_first_half(progress, bound, rates):
-    """From -0.5 to -1.5. A policy that is noisier is held to it, one that is quieter is left alone."""
-    parts, state = made("ppo", policy={"initial_log_std": -0.5, "final_log_std": -1.5})
-    state, _ = still(parts, [0.3, -2.0]).update(state, filled(sample()), progress, jax.random.key(1))
-    np.testing.assert_allclose(state.policy.log_std, [bound, -2.0], rtol=1e-6)
-
-
 def test_without_a_final_value_the_noise_is_free(rates):
     parts, state = made("ppo")
     state, _ = still(parts, [0.3, 5.0]).update(state, filled(sample()), 0.9, jax.random.key(1))

@@ -37,7 +37,6 @@ def test_nothing_is_wrong_with_ours():
         ("unseeded", "The same seed and actions lead elsewhere"),
         ("seed_refused", "reset cannot be seeded"),
         ("reset_without_info", "(observation, info)"),
-        ("infinite_bounds", "action bounds are infinite"),
         ("dictionary", "observation space is Dict"),
         ("multi_binary", "action space is MultiBinary"),
         ("four", "step returns 4 values"),
@@ -82,6 +81,12 @@ def test_what_is_carried_over_between_episodes_is_found(monkeypatch):
     monkeypatch.setattr(gym_examples, "tired", Tired, raising=False)
     (problem,) = check(f"{EXAMPLES}:tired").problems
     assert "when it is played again" in problem
+
+
+def test_unbounded_actions_get_a_note():
+    findings = check(f"{EXAMPLES}:broken_infinite_bounds", max_steps=200)
+    assert findings.problems == []
+    assert "action bounds are infinite" in findings.notes[0]
 
 
 def test_a_costless_environment_gets_a_note(monkeypatch):

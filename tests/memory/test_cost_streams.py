@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from flashbulb.algorithms.registry import configure
+from flashbulb.algorithms.stream_registry import make_cost_stream
 from flashbulb.batch import Batch
 from flashbulb.errors import UsageError
-from flashbulb.memory import Balance, FlashbulbMemory, make_cost_stream
+from flashbulb.memory import Balance, FlashbulbMemory
 from flashbulb.normaliser import Normaliser
 
 TIME, ENVS = 7, 3

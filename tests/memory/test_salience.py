@@ -4,9 +4,10 @@ import numpy as np
 import pytest
 
 from flashbulb.algorithms.registry import configure
+from flashbulb.algorithms.stream_registry import make_cost_stream
 from flashbulb.batch import Batch
 from flashbulb.config import MemoryConfig
-from flashbulb.memory import Balance, FlashbulbMemory, anticipation, make_cost_stream
+from flashbulb.memory import Balance, FlashbulbMemory, anticipation
 from flashbulb.memory.salience import FEWEST, salience, sort_lidars
 from flashbulb.normaliser import Normaliser
 

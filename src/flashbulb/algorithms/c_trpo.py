@@ -7,6 +7,7 @@ limit the policy recovers, with hysteresis: it steps for cost alone until the co
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import jax
 import jax.numpy as jnp
@@ -54,6 +55,11 @@ def barrier_rule(model: StepModel, config: TrustRegionConfig, recovering: jax.Ar
 def still_recovering(recovering: jax.Array, excess: jax.Array, limit: float, hysteresis: float) -> jax.Array:
     """Begin when the limit is exceeded, end when the cost is below `hysteresis` times the limit."""
     return (excess > 0) | (recovering & (excess > (hysteresis - 1) * limit))
+
+
+def start_recovery(params: Any, config: Config) -> jax.Array:
+    """Before the first step it is not recovering."""
+    return jnp.asarray(False)
 
 
 def c_trpo_actor(policy: Policy, config: Config) -> ActorStep:

@@ -11,30 +11,54 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
+from flashbulb.algorithms.actor import Metrics
 from flashbulb.algorithms.registry import Algorithm
+from flashbulb.batch import Batch
 from flashbulb.config import BudgetConfig, Config
 from flashbulb.envs import CostVectorEnv, make
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 
 
 def make_training_env(algorithm: Algorithm, config: Config, env: CostVectorEnv | None = None) -> CostVectorEnv:
-    """The task that the configuration names, or `env` in its place, with the budget in the observation if the
-    algorithm has one."""
-    env = env or make(config.env, config.num_envs, config.seed, config.threads, config.vectorise, config.physics)
-    if algorithm.augmentation == "none":
-        return env
-    return BudgetWrapper(env, config.cost_limit, initial_budget(algorithm, config), config.budget.discount)
+    """The task that the configuration names, or `env` in its place, as the algorithm's agent sees it."""
+    if env is None:
+        how = config.threads, config.vectorise, config.physics, config.env_kwargs
+        env = make(config.env, config.num_envs, config.seed, *how)
+    return algorithm.augmentation_part.wrap(env, config)
 
 
-def initial_budget(algorithm: Algorithm, config: Config) -> float:
-    """Cost that an episode may have before anything was learned."""
-    return config.cost_limit * (config.budget.start if algorithm.augmentation == "simmer" else 1.0)
+def saute_wrap(env: CostVectorEnv, config: Config) -> CostVectorEnv:
+    """The environment with the whole limit as its budget."""
+    return BudgetWrapper(env, config.cost_limit, config.cost_limit, config.budget.discount)
 
 
-def set_env_budget(env: CostVectorEnv, schedule: Any) -> None:
+def simmer_wrap(env: CostVectorEnv, config: Config) -> CostVectorEnv:
+    """The environment with the budget that the schedule starts with."""
+    return BudgetWrapper(env, config.cost_limit, config.cost_limit * config.budget.start, config.budget.discount)
+
+
+def saute_start(config: Config) -> BudgetSchedule:
+    return BudgetSchedule.start(config.cost_limit)
+
+
+def simmer_start(config: Config) -> BudgetSchedule:
+    return BudgetSchedule.start(config.cost_limit * config.budget.start)
+
+
+def saute_rewards(state: BudgetSchedule, batch: Batch, config: Config) -> tuple[Any, BudgetSchedule, Metrics]:
+    rewards = reshaped_reward(batch.rewards, batch.next_observations, config.budget)
+    return rewards, state, {"budget": state.budget}
+
+
+def simmer_rewards(state: BudgetSchedule, batch: Batch, config: Config) -> tuple[Any, BudgetSchedule, Metrics]:
+    rewards, _, metrics = saute_rewards(state, batch, config)
+    return rewards, simmer_step(state, batch.means.cost, config.cost_limit, config.budget), metrics
+
+
+def set_env_budget(env: CostVectorEnv, schedule: BudgetSchedule) -> None:
     """Tell the environment the budget of the episodes that begin from now on (Simmer's schedule)."""
-    if isinstance(env, BudgetWrapper):
-        env.set_budget(float(schedule.budget))
+    assert isinstance(env, BudgetWrapper)
+    env.set_budget(float(schedule.budget))
 
 
 def reshaped_reward(rewards: jax.Array, next_observations: jax.Array, config: BudgetConfig) -> jax.Array:

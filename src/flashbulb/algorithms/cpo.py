@@ -26,7 +26,7 @@ from flashbulb.algorithms.trust_region import (
     StepModel,
     trust_region_step,
 )
-from flashbulb.config import TrustRegionConfig
+from flashbulb.config import Config, TrustRegionConfig
 
 
 class Dual(NamedTuple):
@@ -89,17 +89,18 @@ def cpo_rule(model: StepModel, config: TrustRegionConfig) -> FullStep:
     return FullStep(primal_step(dual, model.h_g, model.h_b, model.s, config), dual.case, dual.lam, dual.nu)
 
 
-def cpo_actor(policy: Policy, config: TrustRegionConfig) -> ActorStep:
+def cpo_actor(policy: Policy, config: Config) -> ActorStep:
     """CPO: the cost is a constraint of the step itself."""
 
     def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
-        params, metrics = trust_region_step(policy, actor.params, inputs.batch, inputs.constraint.c, cpo_rule, config)
+        region, c = config.trust_region, inputs.constraint.c
+        params, metrics = trust_region_step(policy, actor.params, inputs.batch, c, cpo_rule, region)
         return Actor(params, actor.optimiser), metrics
 
     return step
 
 
-def trpo_actor(policy: Policy, config: TrustRegionConfig) -> ActorStep:
+def trpo_actor(policy: Policy, config: Config) -> ActorStep:
     """TRPO on the Lagrangian advantage: CPO's step with a constraint that nothing can violate."""
 
     def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
@@ -107,9 +108,9 @@ def trpo_actor(policy: Policy, config: TrustRegionConfig) -> ActorStep:
         lam = inputs.constraint.multiplier
         advantage = lagrangian_advantage(batch.reward_advantage, batch.cost_advantage, lam)
         free = batch._replace(reward_advantage=advantage, cost_advantage=jnp.zeros_like(advantage))
-        region = config
-        if config.decay:
-            region = dataclasses.replace(config, kl=config.kl * (1 - config.decay * inputs.progress))
+        region = config.trust_region
+        if region.decay:
+            region = dataclasses.replace(region, kl=region.kl * (1 - region.decay * inputs.progress))
         params, metrics = trust_region_step(policy, actor.params, free, jnp.float32(-1), cpo_rule, region)
         return Actor(params, actor.optimiser), {name: metrics[name] for name in ("kl", "step_fraction", "reward_gain")}
 

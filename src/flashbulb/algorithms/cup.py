@@ -9,7 +9,7 @@ import jax.numpy as jnp
 
 from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs
 from flashbulb.algorithms.policy import Policy
-from flashbulb.algorithms.proximal import Descent, descend, proximal_step, take
+from flashbulb.algorithms.proximal import Descent, descend, proximal_step, start_adam, take
 from flashbulb.batch import ActorBatch
 from flashbulb.config import Config, ProximalConfig
 
@@ -36,6 +36,12 @@ def projection_step(
         return projection_loss(policy, params, halfway.params, take(inputs.batch, rows), weight)
 
     return descend(policy, loss, halfway, inputs, config)
+
+
+def start_both(params: Any, config: Config) -> tuple[Any, Any]:
+    """Adam's states of the two steps before the first."""
+    adam = start_adam(params, config)
+    return adam, adam
 
 
 def cup_actor(policy: Policy, config: Config) -> ActorStep:

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs
+from flashbulb.algorithms.actor import Actor, Metrics, StepInputs
 from flashbulb.algorithms.advantages import (
     centre,
     estimate_advantages,
@@ -17,23 +17,14 @@ from flashbulb.algorithms.advantages import (
     mean_where_unsafe,
     standardise,
 )
-from flashbulb.algorithms.c_trpo import c_trpo_actor
-from flashbulb.algorithms.cost_budget import BudgetSchedule, initial_budget, reshaped_reward, simmer_step
-from flashbulb.algorithms.cpo import cpo_actor, trpo_actor
 from flashbulb.algorithms.critics import Critics, fit, init_critics
-from flashbulb.algorithms.cup import cup_actor
 from flashbulb.algorithms.margin import ExcessIntegral, Margin, integral_step, margin_step
-from flashbulb.algorithms.multipliers import Ascent, Pid, ascent_step, pid_step
 from flashbulb.algorithms.policy import Policy
-from flashbulb.algorithms.proximal import actor_optimiser, ppo_actor
 from flashbulb.algorithms.registry import Algorithm
-from flashbulb.algorithms.sb_trpo import sb_trpo_actor
 from flashbulb.algorithms.trust_region import RECOVER
-from flashbulb.batch import ActorBatch, Array, Batch, Constraint
+from flashbulb.batch import ActorBatch, Batch, Constraint
 from flashbulb.config import Config
 from flashbulb.cores import thread_count
-
-RULES = ("dual", "barrier", "share")  # what a trust-region step may do about the constraint itself
 
 
 class LearnerState(NamedTuple):
@@ -42,8 +33,8 @@ class LearnerState(NamedTuple):
     policy: Any
     critics: Critics
     optimiser: Any = ()  # the actor's
-    multiplier: Any = ()  # Pid, Ascent, or nothing
-    schedule: Any = ()  # BudgetSchedule, if the budget is in the state
+    multiplier: Any = ()  # the multiplier part's
+    schedule: Any = ()  # the augmentation's, such as BudgetSchedule
     margin: Any = ()  # Margin, if the user allows a frequency of violations
     integral: Any = ()  # ExcessIntegral, if the step takes the constraint itself and has integral action
 
@@ -55,28 +46,24 @@ class Learner:
         self.policy, self.algorithm, self.config = policy, algorithm, config
         self._estimate = jax.jit(self._estimates)
         self._improve = jax.jit(self._actor_update)
-        self._actor_step = _actor_step(policy, algorithm, config)
+        self._multiplier, self._augmentation = algorithm.multiplier_part, algorithm.augmentation_part
+        self._actor_step = algorithm.actor_part.make(policy, config)
 
     def init(self, observation_size: int, key: jax.Array) -> LearnerState:
         config, algorithm = self.config, self.algorithm
         policy_key, critic_key = jax.random.split(key)
         params = self.policy.init(policy_key, observation_size, config.policy)
-        optimiser = _init_optimiser(algorithm, config, params)
+        optimiser = algorithm.actor_part.start(params, config)
         critics = init_critics(critic_key, observation_size, algorithm.cost_critics, config.critic)
-        multiplier: Any = ()
-        if algorithm.multiplier == "pid":
-            multiplier = Pid.start(config.pid)
-        elif algorithm.multiplier == "ascent":
-            multiplier = Ascent.start(config.ascent)
-        augmented = algorithm.augmentation != "none"
-        schedule = BudgetSchedule.start(initial_budget(algorithm, config)) if augmented else ()
+        multiplier = self._multiplier.start(config) if self._multiplier else ()
+        schedule = self._augmentation.start(config)
         margin = () if config.violations is None else Margin.start(config.violations, config.margin)
         integral = ExcessIntegral.start() if self._has_integral else ()
         return LearnerState(params, critics, optimiser, multiplier, schedule, margin, integral)
 
     @property
     def _has_integral(self) -> bool:
-        return self.config.integral.gain > 0 and self.algorithm.multiplier in RULES
+        return self.config.integral.gain > 0 and "integral" in self.algorithm.actor_part.settings
 
     def estimate(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, Batch, Metrics]:
         """Values, advantages and the constraint of a batch; the multiplier and the budget react to its cost."""
@@ -112,7 +99,7 @@ class Learner:
     def _estimates(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, dict[str, Any], Metrics]:
         """Compiled part of `estimate`: the state, the batch's new fields, metrics."""
         config, cost, length = self.config, batch.means.cost, batch.means.length
-        rewards, schedule, scheduled = self._rewards(state, batch, cost)
+        rewards, schedule, scheduled = self._augmentation.rewards(state.schedule, batch, config)
         seen = estimate_advantages(state.critics, batch, rewards, config)
 
         # Theorem 2: the constraint is J_C <= d - I, with I the discounted intrinsic cost.
@@ -126,7 +113,9 @@ class Learner:
             spare = jnp.maximum(spare, u)
         limited = cost + spare
         excess = limited - config.cost_limit
-        multiplier, lam, weighed = self._multiplier(state, limited)
+        multiplier, lam, weighed = state.multiplier, jnp.float32(0), Metrics()
+        if self._multiplier:
+            multiplier, lam, weighed = self._multiplier.step(state.multiplier, limited, config)
         integral, total = state.integral, excess
         if self._has_integral:
             integral = integral_step(state.integral, excess, config.cost_limit, config.integral)
@@ -135,8 +124,7 @@ class Learner:
 
         observations, actions = _flat(batch.normalise(batch.observations)), _flat(batch.actions)
         log_prob = self.policy.log_prob(self.policy.outputs(state.policy, observations), actions)
-        weighed_by_lambda = self.algorithm.multiplier in ("pid", "ascent")
-        scaled = standardise if config.cost_advantage == "standardised" and weighed_by_lambda else centre
+        scaled = standardise if config.cost_advantage == "standardised" and self._multiplier else centre
         a_r, a_c = _flat(standardise(seen.a_r)), _flat(scaled(seen.a_c))
         cost_targets = [_flat(seen.a_c + seen.v_c)] * self.algorithm.cost_critics
         filled = {
@@ -156,48 +144,11 @@ class Learner:
         state = state._replace(multiplier=multiplier, schedule=schedule, margin=margin, integral=integral)
         return state, filled, weighed | scheduled | kept | measured
 
-    def _rewards(self, state: LearnerState, batch: Batch, cost: Array) -> tuple[jax.Array, Any, Metrics]:
-        """The rewards to learn from, the schedule of the budget, and metrics of it."""
-        algorithm, config = self.algorithm, self.config
-        if algorithm.augmentation == "none":
-            return batch.rewards, state.schedule, {}
-        rewards = reshaped_reward(batch.rewards, batch.next_observations, config.budget)
-        schedule = state.schedule
-        if algorithm.augmentation == "simmer":
-            schedule = simmer_step(schedule, cost, config.cost_limit, config.budget)
-        return rewards, schedule, {"budget": state.schedule.budget}
-
-    def _multiplier(self, state: LearnerState, cost: jax.Array) -> tuple[Any, jax.Array, Metrics]:
-        """The multiplier's state, lambda, and metrics. CPO's dual computes its own."""
-        if self.algorithm.multiplier == "pid":
-            return pid_step(state.multiplier, cost, self.config.cost_limit, self.config.pid)
-        if self.algorithm.multiplier == "ascent":
-            return ascent_step(state.multiplier, cost, self.config.cost_limit, self.config.ascent)
-        return state.multiplier, jnp.float32(0), {}
-
     def _actor_update(self, actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
         """Compiled part of `update`."""
         actor, metrics = self._actor_step(actor, inputs)
         entropy = self.policy.entropy(self.policy.outputs(actor.params, inputs.batch.observations)).mean()
         return actor, metrics | {"entropy": entropy}
-
-
-def _actor_step(policy: Policy, algorithm: Algorithm, config: Config) -> ActorStep:
-    if algorithm.actor == "proximal":
-        return ppo_actor(policy, config.proximal)
-    if algorithm.actor == "proximal-projection":
-        return cup_actor(policy, config)
-    if algorithm.multiplier == "barrier":
-        return c_trpo_actor(policy, config)
-    actors = {"dual": cpo_actor, "share": sb_trpo_actor}
-    return actors.get(algorithm.multiplier, trpo_actor)(policy, config.trust_region)
-
-
-def _init_optimiser(algorithm: Algorithm, config: Config, params: Any) -> Any:
-    if algorithm.actor == "trust-region":
-        return jnp.asarray(False) if algorithm.multiplier == "barrier" else ()
-    adam = actor_optimiser(config.proximal).init(params)
-    return (adam, adam) if algorithm.actor == "proximal-projection" else adam
 
 
 def _flat(x: jax.Array) -> jax.Array:

@@ -1,4 +1,4 @@
-"""What sets the Lagrange multiplier, lambda: a PID controller, or gradient ascent.
+"""What sets the Lagrange multiplier, lambda: a PID controller, gradient ascent, or the slope of a barrier.
 
 Each is a pure step `(state, cost) -> (state, lambda, metrics)`, taken before the policy's. `cost` is what the limit
 applies to: J_C + I, with I = 0 without memory (Theorem 2).
@@ -13,7 +13,7 @@ import jax.numpy as jnp
 import optax
 
 from flashbulb.algorithms.actor import Metrics
-from flashbulb.config import AscentConfig, PidConfig
+from flashbulb.config import AscentConfig, Config, PidConfig
 
 
 class Pid(NamedTuple):
@@ -74,3 +74,27 @@ def ascent_step(
         move, adam = optax.scale_by_adam().update(move, adam)
     lam = jnp.clip(state.lam + config.learning_rate * move, 0.0, config.maximum)
     return Ascent(lam, adam), lam, {"lambda": lam}
+
+
+def start_pid(config: Config) -> Pid:
+    return Pid.start(config.pid)
+
+
+def pid_multiplier(state: Pid, cost: jax.Array, config: Config) -> tuple[Pid, jax.Array, Metrics]:
+    return pid_step(state, cost, config.cost_limit, config.pid)
+
+
+def start_ascent(config: Config) -> Ascent:
+    return Ascent.start(config.ascent)
+
+
+def ascent_multiplier(state: Ascent, cost: jax.Array, config: Config) -> tuple[Ascent, jax.Array, Metrics]:
+    return ascent_step(state, cost, config.cost_limit, config.ascent)
+
+
+def log_barrier_multiplier(state: tuple[()], cost: jax.Array, config: Config) -> tuple[tuple[()], jax.Array, Metrics]:
+    """IPO (Liu, Ding, Liu, 2020): the slope of -weight log(d - cost), capped; outside the limit the cap."""
+    slack, settings = config.cost_limit - cost, config.log_barrier
+    slope = settings.weight / jnp.maximum(slack, settings.weight / settings.maximum)
+    lam = jnp.where(slack > 0, slope, settings.maximum)
+    return state, lam, {"lambda": lam}

@@ -12,7 +12,7 @@ import optax
 from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs, lagrangian_advantage
 from flashbulb.algorithms.policy import Policy
 from flashbulb.batch import ActorBatch
-from flashbulb.config import ProximalConfig
+from flashbulb.config import Config, ProximalConfig
 
 
 class Descent(NamedTuple):
@@ -86,11 +86,16 @@ def take(batch: ActorBatch, rows: jax.Array) -> ActorBatch:
     return jax.tree.map(lambda x: x[rows], batch)
 
 
-def ppo_actor(policy: Policy, config: ProximalConfig) -> ActorStep:
+def start_adam(params: Any, config: Config) -> Any:
+    """Adam's state before the first step."""
+    return actor_optimiser(config.proximal).init(params)
+
+
+def ppo_actor(policy: Policy, config: Config) -> ActorStep:
     """PPO on the Lagrangian advantage."""
 
     def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
-        descent = proximal_step(policy, actor, inputs, inputs.constraint.multiplier, config)
+        descent = proximal_step(policy, actor, inputs, inputs.constraint.multiplier, config.proximal)
         return descent.actor, {"kl": descent.kl, "actor_passes": descent.passes}
 
     return step

@@ -16,7 +16,7 @@ from flashbulb.algorithms.trust_region import (
     cost_step,
     trust_region_step,
 )
-from flashbulb.config import TrustRegionConfig
+from flashbulb.config import Config, TrustRegionConfig
 
 
 def mixing_weight(model: StepModel, config: TrustRegionConfig) -> jax.Array:
@@ -34,9 +34,10 @@ def share_rule(model: StepModel, config: TrustRegionConfig) -> FullStep:
     return FullStep(step, jnp.where(model.c > 0, FROM_OUTSIDE, UNCONSTRAINED), lam, mix)
 
 
-def sb_trpo_actor(policy: Policy, config: TrustRegionConfig) -> ActorStep:
+def sb_trpo_actor(policy: Policy, config: Config) -> ActorStep:
     def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
-        params, metrics = trust_region_step(policy, actor.params, inputs.batch, inputs.constraint.c, share_rule, config)
+        region, c = config.trust_region, inputs.constraint.c
+        params, metrics = trust_region_step(policy, actor.params, inputs.batch, c, share_rule, region)
         return Actor(params, actor.optimiser), metrics
 
     return step

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from flashbulb.algorithms.cost_budget import make_training_env
-from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.analysis.rollout import rollout
 from flashbulb.analysis.statistics import MeanInterval, mean_interval
 from flashbulb.analysis.trained_policy import TrainedPolicy
@@ -37,7 +37,7 @@ def evaluation_env(policy: TrainedPolicy, num_envs: int) -> CostVectorEnv:
     """The task as the algorithm's agent sees it, with the cost budget of the end of training."""
     config = policy.config
     config = dataclasses.replace(config, num_envs=num_envs, seed=evaluation_seed(config.seed))
-    env = make_training_env(get_algorithm(config.algorithm), config)
+    env = make_training_env(algorithm_of(config), config)
     if isinstance(env, BudgetWrapper) and policy.budget is not None:
         env.set_budget(policy.budget)
     return env

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.config import Config
 from flashbulb.envs import State
 from flashbulb.errors import UsageError
@@ -30,7 +30,7 @@ class MemorySnapshot(NamedTuple):
 
 def snapshot_iterations(config: Config) -> set[int]:
     """After how many iterations a snapshot is taken: evenly spaced, at the end as well."""
-    if get_algorithm(config.algorithm).cost_stream != "memory":
+    if algorithm_of(config).cost_stream != "memory":
         return set()
     count = config.memory.snapshots
     return {math.ceil(config.iterations * k / count) for k in range(1, count + 1)}
@@ -59,7 +59,7 @@ def most_dangerous(costs: np.ndarray, ended: np.ndarray) -> int:
 
 def load_memory_snapshots(run: Path, config: Config) -> list[MemorySnapshot]:
     """All snapshots of a run; where it has none, the memories in its checkpoints."""
-    if get_algorithm(config.algorithm).cost_stream != "memory":
+    if algorithm_of(config).cost_stream != "memory":
         raise UsageError(
             f"run: {run} was made by {config.algorithm}, which has no memory; name a run of a mice algorithm."
         )

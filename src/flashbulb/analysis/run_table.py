@@ -148,9 +148,9 @@ def _base(label: str, group: dict[str, SeedGroup]) -> str | None:
     ours = get_algorithm(mine.algorithm)
     if ours.cost_stream == "extrinsic":
         return None
-    bare = dataclasses.replace(ours, summary="", cost_stream="extrinsic", settings={})
+    bare = dataclasses.replace(ours, summary="", cost_stream="extrinsic", settings={}, plugins=())
     for other, cell in group.items():
-        theirs = dataclasses.replace(get_algorithm(cell.algorithm), summary="", settings={})
+        theirs = dataclasses.replace(get_algorithm(cell.algorithm), summary="", settings={}, plugins=())
         if theirs == bare and cell.cost_limit == mine.cost_limit:
             return other
     return None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 import sys
 from pathlib import Path
 from typing import Any
@@ -12,7 +14,7 @@ from gymnasium import spaces
 from flashbulb.algorithms.critics import Critics
 from flashbulb.algorithms.networks import Layer, Network
 from flashbulb.algorithms.policy import Categorical, Gaussian, GaussianParams, policy_for
-from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
@@ -70,6 +72,20 @@ class TrainedPolicy:
     def action_space(self) -> spaces.Box | spaces.Discrete:
         return self.spaces.actions
 
+    def on(self, env: str | None, env_kwargs: dict[str, Any] | None) -> TrainedPolicy:
+        """The same policy for another task or other arguments of it; None keeps what training had."""
+        config = self.config
+        changed = dataclasses.replace(
+            config,
+            env=config.env if env is None else env,
+            env_kwargs=config.env_kwargs if env_kwargs is None else env_kwargs,
+        )
+        if changed == config:
+            return self
+        other = copy.copy(self)
+        other.config = changed
+        return other
+
     def predict(self, obs: Any, deterministic: bool = True) -> Any:
         """The action for one observation, or actions for a batch with one observation per row.
 
@@ -102,9 +118,8 @@ class TrainedPolicy:
         return rows, single
 
     def _budget_note(self) -> str:
-        if get_algorithm(self.config.algorithm).augmentation == "none":
-            return ""
-        return ", with what is left of the episode's cost budget, over the cost limit, as the last entry"
+        note = algorithm_of(self.config).augmentation_part.note
+        return f", {note}" if note else ""
 
     def _noise(self, count: int) -> np.ndarray:
         if isinstance(self.policy, Gaussian):

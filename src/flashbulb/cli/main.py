@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import os
 import sys
@@ -17,6 +18,7 @@ Flashbulb: safe reinforcement learning with a limit on the cost caused during tr
                                              flashbulb train mice-cpo SafetyHalfCheetahVelocity-v1 --steps 1e6
   flashbulb train ALGORITHM --help           all options of an algorithm, with their defaults
   flashbulb resume RUN                       continue an interrupted run; the result is that of an uninterrupted one
+  flashbulb resume RUN --steps 2e7           make a run longer
   flashbulb runs [DIRECTORY]                 list runs with their return and cost
   flashbulb plot RUN... [-o FILE]            learning curves; seeds as mean and confidence band
   flashbulb evaluate RUN [options]           return and cost on fresh seeds, with confidence intervals; --video, --json
@@ -30,6 +32,8 @@ Flashbulb: safe reinforcement learning with a limit on the cost caused during tr
   flashbulb envs                             list the tasks
   flashbulb theory [FIGURE.png]              check every statement of the paper on small CMDPs with exact solutions
   flashbulb --version
+
+  --plugin MODULE, with any command          first import a module that registers algorithms, cost streams or tasks
 """
 
 # Command -> module in flashbulb.cli that defines `<command>_command(arguments) -> exit code`.
@@ -64,6 +68,9 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         code = 2
     except RunError as error:
         print(f"flashbulb: {_one_line(error)}", file=sys.stderr)
+        for raised in (error, error.__cause__):
+            for note in getattr(raised, "__notes__", ()):  # the frames of a user's environment
+                print(note, file=sys.stderr)
         code = 1
     except Interrupted as interrupted:
         print(f"flashbulb: {interrupted}", file=sys.stderr)
@@ -89,12 +96,35 @@ def run(arguments: list[str]) -> int:
     if arguments[0] == "--version":
         print(f"flashbulb {__version__}")
         return 0
+    arguments = _load_plugins(arguments)
     command, *rest = _replace_old_spellings(arguments)
     if command not in COMMANDS:
-        raise UsageError(f"command: unknown command {command!r}; the known ones are {', '.join(COMMANDS)}.")
+        close = difflib.get_close_matches(command, COMMANDS, n=1)
+        hint = f"did you mean {close[0]}? The" if close else "the"
+        raise UsageError(f"command: unknown command {command!r}; {hint} known ones are {', '.join(COMMANDS)}.")
     module = importlib.import_module(f"flashbulb.cli.{COMMANDS[command]}")
     code: int = getattr(module, f"{command}_command")(rest)
     return code
+
+
+def _load_plugins(arguments: list[str]) -> list[str]:
+    """Import the modules named by `--plugin MODULE`, and return the other arguments."""
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, name = word.partition("=")
+        if option != "--plugin":
+            rest.append(word)
+            continue
+        name = name if equals else next(words, "")
+        if not name:
+            raise UsageError("plugin: missing; say --plugin MODULE.")
+        from flashbulb.plugins import load_plugin
+
+        load_plugin(name)
+    if not rest:
+        raise UsageError("command: missing; say `flashbulb COMMAND --plugin MODULE`.")
+    return rest
 
 
 def _replace_old_spellings(arguments: list[str]) -> list[str]:

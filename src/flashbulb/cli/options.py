@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import io
 import itertools
+import json
 import math
 import re
-from typing import TYPE_CHECKING, Any, TypeVar
+import typing
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import tyro
+from tyro.conf import Fixed, Suppress
 
 from flashbulb.algorithms.registry import configure, get_algorithm
 from flashbulb.config import Config
@@ -59,8 +63,9 @@ def parse_train(arguments: list[str]) -> Config | None:
         if arguments:
             return None
         raise UsageError("algorithm: missing; say `flashbulb train ALGORITHM TASK`.")
+    env_kwargs, arguments = take_env_kwargs(arguments)
     name, rest = arguments[0], arguments[1:]
-    get_algorithm(name)
+    algorithm = get_algorithm(name)
     wants_help = any(argument in ("-h", "--help") for argument in rest)
     if rest and not rest[0].startswith("-"):
         env, rest = rest[0], rest[1:]
@@ -68,7 +73,56 @@ def parse_train(arguments: list[str]) -> Config | None:
         env = "TASK"
     else:
         raise UsageError(f"env: missing; say `flashbulb train {name} TASK`.")
-    return validate(parse_options(Config, rest, f"flashbulb train {name} {env}", configure(name, env)))
+    unused = algorithm.unused_settings
+    for word in rest:
+        setting = word.partition("=")[0].removeprefix("--").partition(".")[0].replace("-", "_")
+        if word.startswith("--") and setting in unused:
+            raise UsageError(f"{word.partition('=')[0]}: {name} does not use it; see `flashbulb train {name} --help`.")
+    kind, program = _without(unused), f"flashbulb train {name} {env}"
+    default = configure(name, env, env_kwargs=env_kwargs)
+    options = parse_options(kind, rest, program, kind(**vars(default)))
+    return validate(Config(**vars(options)))
+
+
+def _without(unused: frozenset[str]) -> type[Config]:
+    """`Config` as the command line of an algorithm has it: without the settings that have no effect."""
+    hints = typing.get_type_hints(Config, include_extras=True)
+    fields = {field.name: field for field in dataclasses.fields(Config)}
+    hidden = [
+        (name, Annotated[hints[name], Fixed, Suppress], _same_default(fields[name]))
+        for name in fields
+        if name in unused
+    ]
+    kind: type[Config] = dataclasses.make_dataclass("Config", hidden, bases=(Config,), frozen=True)
+    kind.__doc__ = Config.__doc__
+    return kind
+
+
+def _same_default(field: dataclasses.Field[Any]) -> Any:
+    if field.default_factory is not dataclasses.MISSING:
+        return dataclasses.field(default_factory=field.default_factory)
+    return dataclasses.field(default=field.default)
+
+
+def take_env_kwargs(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Take `--env-kwargs.NAME VALUE` out of the arguments. A value is read as JSON if it is that, else as text."""
+    kwargs: dict[str, Any] = {}
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        name = option.removeprefix("--env-kwargs.").replace("-", "_")
+        if not option.startswith("--env-kwargs."):
+            rest.append(word)
+            continue
+        text = value if equals else next(words, None)
+        if text is None or not name.isidentifier():
+            raise UsageError(f"env_kwargs: {word!r} is not allowed; say --env-kwargs.NAME VALUE.")
+        try:
+            kwargs[name] = json.loads(text)
+        except ValueError:
+            kwargs[name] = text
+    return kwargs, rest
 
 
 def parse_options(kind: type[Options], arguments: list[str], program: str, default: Any = None) -> Options:

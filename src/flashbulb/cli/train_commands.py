@@ -8,9 +8,10 @@ from typing import Annotated
 
 from tyro.conf import Positional
 
-from flashbulb.cli.options import parse_options, parse_train
+from flashbulb.cli.options import parse_options, parse_train, take_env_kwargs
 from flashbulb.config import PositiveInt
 from flashbulb.errors import UsageError
+from flashbulb.plugins import load_installed
 
 
 def train_command(arguments: list[str]) -> int:
@@ -29,15 +30,17 @@ def train_command(arguments: list[str]) -> int:
 
 @dataclass(frozen=True)
 class ResumeOptions:
-    """Continue from the newest good checkpoint to the steps that the run was started for.
+    """Continue from the newest good checkpoint to the steps that the run was started for, or to --steps.
 
-    The result is bit for bit that of a run which was never interrupted.
+    Without --steps the result is bit for bit that of a run which was never interrupted.
     """
 
     run: Annotated[Path, Positional]
     """Directory of a run."""
     threads: PositiveInt | None = None
     """Threads for physics and nearest neighbours (default: as the run was started); results do not depend on it."""
+    steps: PositiveInt | None = None
+    """Steps of the whole run, more than it was started for (default: as the run was started)."""
 
 
 def resume_command(arguments: list[str]) -> int:
@@ -45,7 +48,7 @@ def resume_command(arguments: list[str]) -> int:
     options = parse_options(ResumeOptions, arguments, "flashbulb resume")
     from flashbulb.training.loop import resume
 
-    resume(options.run, threads=options.threads)
+    resume(options.run, threads=options.threads, steps=options.steps)
     return 0
 
 
@@ -61,11 +64,12 @@ class CheckOptions:
 
 def check_command(arguments: list[str]) -> int:
     """`flashbulb check module:function`: report whether an environment is ready to train."""
+    env_kwargs, arguments = take_env_kwargs(arguments)
     options = parse_options(CheckOptions, arguments, "flashbulb check")
     from flashbulb.envs.env_checker import check
     from flashbulb.envs.registry import single
 
-    findings = check(single(options.env), options.steps)
+    findings = check(single(options.env), options.steps, env_kwargs)
     for note in findings.notes:
         print(f"Note: {note}")
     if not findings.problems:
@@ -80,10 +84,15 @@ def check_command(arguments: list[str]) -> int:
 def algorithms_command(arguments: list[str]) -> int:
     """`flashbulb algorithms`: list the algorithms."""
     from flashbulb.algorithms.registry import ALGORITHMS
+    from flashbulb.algorithms.stream_registry import outside_streams
 
     _refuse_arguments("algorithms", arguments)
+    load_installed()
     for name, algorithm in ALGORITHMS.items():
         print(f"{name:<24}{algorithm.summary}")
+    composed = ["mice-X", "mice-X-salient", "mice-X-no-projection", "constant-N-X"]
+    composed += [f"{stream}-X" for stream in outside_streams()]
+    print(f"\nFor any X with a cost critic also: {', '.join(composed)}")
     return 0
 
 
@@ -92,6 +101,7 @@ def envs_command(arguments: list[str]) -> int:
     from flashbulb.envs.registry import env_ids
 
     _refuse_arguments("envs", arguments)
+    load_installed()
     print("\n".join(env_ids()))
     return 0
 

@@ -1,27 +1,28 @@
 """Several copies of a user environment, run one after the other, in threads, or in worker processes.
 
 All three give the same numbers. A worker process runs this module: `python -m flashbulb.envs.env_pool FILE_DESCRIPTOR
-SOURCE FIRST END` serves requests for the environments FIRST to END - 1 until its connection closes.
+SOURCE FIRST END KWARGS` serves requests for the environments FIRST to END - 1 until its connection closes.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import json
 import os
 import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
 from typing import Any, Protocol
 
 import numpy as np
 
-from flashbulb.envs.gym_single import EnvInfo, PoolStep, SingleEnv, env_info
-from flashbulb.envs.registry import Vectorise
+from flashbulb.envs.gym_single import EnvInfo, PoolStep, SingleEnv, env_info, importable_name
+from flashbulb.envs.registry import EnvSource, Vectorise
 from flashbulb.errors import RunError, UsageError
 
 EXIT_SECONDS = 5.0  # that a worker process has to exit once its connection is closed
@@ -37,18 +38,27 @@ class EnvPool(Protocol):
     def close(self) -> None: ...
 
 
-def start_pool(vectorise: Vectorise, source: str, num_envs: int, workers: int) -> EnvPool:
-    """Build `num_envs` copies of the environment `source` in at most `workers` processes or threads."""
-    if vectorise == "processes":
-        return ProcessEnvPool(source, num_envs, min(workers, num_envs))
-    return LocalEnvPool(source, range(num_envs), 1 if vectorise == "serial" else min(workers, num_envs))
+def start_pool(
+    vectorise: Vectorise, source: EnvSource, num_envs: int, workers: int, kwargs: Mapping[str, Any] | None = None
+) -> EnvPool:
+    """Build `num_envs` copies of the environment `source` in at most `workers` processes or threads.
+
+    What another process cannot import, such as a class of a notebook, runs in this process, one after the other.
+    """
+    name = importable_name(source)
+    if vectorise == "processes" and name is not None:
+        return ProcessEnvPool(name, num_envs, min(workers, num_envs), kwargs)
+    threads = min(workers, num_envs) if vectorise == "threads" else 1
+    return LocalEnvPool(source, range(num_envs), threads, kwargs)
 
 
 class LocalEnvPool:
     """Environments in this process, stepped by `threads` threads."""
 
-    def __init__(self, source: str, indices: range, threads: int = 1) -> None:
-        self._envs = [SingleEnv(source, i) for i in indices]
+    def __init__(
+        self, source: EnvSource, indices: range, threads: int = 1, kwargs: Mapping[str, Any] | None = None
+    ) -> None:
+        self._envs = [SingleEnv(source, i, kwargs) for i in indices]
         self._threads = ThreadPoolExecutor(threads) if threads > 1 else None
         self.info = env_info(self._envs[0].env)
 
@@ -94,12 +104,12 @@ class ProcessEnvPool:
     exits when its connection to this process closes, so no worker is left when this process is killed.
     """
 
-    def __init__(self, source: str, num_envs: int, workers: int) -> None:
+    def __init__(self, source: str, num_envs: int, workers: int, kwargs: Mapping[str, Any] | None = None) -> None:
         self._workers: list[_Worker] = []
         bounds = np.linspace(0, num_envs, workers + 1).astype(int).tolist()
         try:
             for first, end in itertools.pairwise(bounds):
-                self._workers.append(_Worker(source, range(first, end)))
+                self._workers.append(_Worker(source, range(first, end), json.dumps(kwargs or {})))
             self.info: EnvInfo = [worker.receive() for worker in self._workers][-1]
         except BaseException:
             self.close()
@@ -137,12 +147,12 @@ class ProcessEnvPool:
 class _Worker:
     """A worker process and the connection to it."""
 
-    def __init__(self, source: str, indices: range) -> None:
+    def __init__(self, source: str, indices: range, kwargs: str) -> None:
         self.source, self.indices = source, indices
         ours, theirs = socket.socketpair()
         with theirs:
             command = [sys.executable, "-m", "flashbulb.envs.env_pool", str(theirs.fileno()), source]
-            command += [str(indices.start), str(indices.stop)]
+            command += [str(indices.start), str(indices.stop), kwargs]
             paths = [os.getcwd() if path == "" else path for path in sys.path]
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
@@ -184,14 +194,14 @@ class _Worker:
             self._process.wait()
 
 
-def serve(descriptor: int, source: str, first: int, end: int) -> None:
+def serve(descriptor: int, source: str, first: int, end: int, kwargs: str) -> None:
     """The worker process: run requests until the connection closes."""
     # Ctrl-C and SIGTERM reach the whole process group; the parent finishes its step and needs its workers for that.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
     connection = Connection(descriptor)
     try:
-        pool = LocalEnvPool(source, range(first, end))
+        pool = LocalEnvPool(source, range(first, end), kwargs=json.loads(kwargs))
     except (UsageError, RunError) as error:
         connection.send(("error", _without_cause(error)))
         return
@@ -212,8 +222,11 @@ def _call(pool: LocalEnvPool, method: str, arguments: list[Any]) -> tuple[str, A
 
 def _without_cause(error: Exception) -> Exception:
     """The cause may be of a class that only this process can import."""
-    return type(error)(*error.args)
+    plain = type(error)(*error.args)
+    for note in getattr(error, "__notes__", ()):
+        plain.add_note(note)
+    return plain
 
 
 if __name__ == "__main__":
-    serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+    serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

@@ -15,7 +15,7 @@ from gymnasium import spaces
 
 from flashbulb.envs import registry
 from flashbulb.envs.base import Info, State, StepResult, checked_actions, env_rows, final_info
-from flashbulb.envs.env_pool import EnvPool, start_pool
+from flashbulb.envs.env_pool import EnvPool
 from flashbulb.envs.gym_single import PoolStep
 from flashbulb.errors import RunError, UsageError
 
@@ -30,9 +30,8 @@ def episode_seed(seed: int, episode: int) -> int:
 class GymAdapter:
     """A batch of copies of one Gymnasium environment; see `flashbulb.envs.base.CostVectorEnv`."""
 
-    def __init__(self, source: str, num_envs: int, seed: int, workers: int, vectorise: registry.Vectorise) -> None:
-        self.env_id, self.num_envs = source, num_envs
-        self._pool: EnvPool = start_pool(vectorise, source, num_envs, workers)
+    def __init__(self, env_id: str, pool: EnvPool, num_envs: int, seed: int) -> None:
+        self.env_id, self.num_envs, self._pool = env_id, num_envs, pool
         self.single_observation_space, self.single_action_space, self.max_episode_steps = self._pool.info
         self._seed = np.arange(seed, seed + num_envs, dtype=np.int64)
         self._episode = np.full(num_envs, -1, np.int64)  # -1 before the first reset

@@ -6,17 +6,19 @@ Safety-Gymnasium's six values with the cost third.
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
 import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from flashbulb.envs.registry import EnvSource
 from flashbulb.errors import RunError, UsageError
 
 DEFAULT_EPISODE_STEPS = 1000  # if the time limit is unknown; only used to extrapolate costs before an episode ended
@@ -60,8 +62,10 @@ def known_to_gymnasium(name: str) -> bool:
     return True
 
 
-def find_factory(source: str) -> Callable[[], Any]:
-    """The function that makes the environment named by `module:function`, `module:id` or a Gymnasium id."""
+def find_factory(source: EnvSource) -> Callable[..., Any]:
+    """The function that makes the environment, or that is named by `module:function`, `module:id` or a Gymnasium id."""
+    if not isinstance(source, str):
+        return source
     module_name, colon, name = source.rpartition(":")
     if colon:
         if os.getcwd() not in sys.path:  # an installed script has its own directory there instead
@@ -70,27 +74,51 @@ def find_factory(source: str) -> Callable[[], Any]:
             module = importlib.import_module(module_name)
         except (Exception, SystemExit) as error:
             raise UsageError(f"env: {source!r} cannot be imported ({describe_error(error)}).") from error
-        factory = getattr(module, name, None)
+        factory: Any = module
+        for part in name.split("."):
+            factory = getattr(factory, part, None)
         if callable(factory):
-            return factory
+            made: Callable[..., Any] = factory
+            return made
         if not known_to_gymnasium(name):
             raise UsageError(
                 f"env: module {module_name!r} has no function {name!r} and registers no such Gymnasium id; "
                 "say module:function."
             )
-    return lambda: gymnasium.make(name, disable_env_checker=True)  # its checker insists on five values
+    return functools.partial(gymnasium.make, name, disable_env_checker=True)  # its checker insists on five values
 
 
-def build_env(source: str) -> Any:
-    """Make one environment; a failure is reported as one sentence."""
+def importable_name(source: EnvSource) -> str | None:
+    """A name as `module:function` by which another process finds the source; None if there is none."""
+    if isinstance(source, str):
+        return source
+    module, name = getattr(source, "__module__", None), getattr(source, "__qualname__", None)
+    if module in (None, "__main__") or name is None or "<" in name:
+        return None
+    found: Any = sys.modules.get(str(module))
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return f"{module}:{name}" if found is source else None
+
+
+def source_name(source: EnvSource) -> str:
+    """What messages call the source."""
+    return source if isinstance(source, str) else getattr(source, "__qualname__", type(source).__name__)
+
+
+def build_env(source: EnvSource, kwargs: Mapping[str, Any] | None = None) -> Any:
+    """Make one environment with these arguments; a failure is reported as one sentence."""
     factory = find_factory(source)
+    name = source_name(source)
     try:
-        env = factory()
+        env = factory(**(kwargs or {}))
+    except UsageError:
+        raise
     except Exception as error:
-        raise UsageError(f"env: {source} could not be made ({describe_error(error)}).") from error
+        raise UsageError(f"env: {name} could not be made ({describe_error(error)}).") from error
     for part in ("reset", "step", "observation_space", "action_space"):
         if not hasattr(env, part):
-            raise UsageError(f"env: what {source} makes is no Gymnasium environment; it has no {part}.")
+            raise UsageError(f"env: what {name} makes is no Gymnasium environment; it has no {part}.")
     return env
 
 
@@ -130,16 +158,20 @@ def read_step(result: Any) -> EnvStep:
             f"env: a cost has {np.size(cost)} entries; it must be one number, for one constraint (add several up, or "
             "report the one that matters)."
         )
-    return EnvStep(
-        obs, float(np.asarray(reward).item()), float(np.asarray(cost).item()), bool(terminated), bool(truncated)
-    )
+    cost = float(np.asarray(cost).item())
+    if cost < 0:
+        raise UsageError(
+            f"env: a cost is negative ({cost:g}): costs count what is unsafe and start at 0; what is good belongs into "
+            "the reward."
+        )
+    return EnvStep(obs, float(np.asarray(reward).item()), cost, bool(terminated), bool(truncated))
 
 
 class SingleEnv:
     """One copy of the environment, with its index in the batch."""
 
-    def __init__(self, source: str, index: int) -> None:
-        self.source, self.index, self.env = source, index, build_env(source)
+    def __init__(self, source: EnvSource, index: int, kwargs: Mapping[str, Any] | None = None) -> None:
+        self.source, self.index, self.env = source, index, build_env(source, kwargs)
 
     def replay(self, seed: int, actions: np.ndarray) -> np.ndarray:
         """Start the episode of that seed, repeat the actions, and return the observation at the end."""
@@ -166,11 +198,21 @@ class SingleEnv:
     def _as_run_error(self, error: Exception) -> Exception:
         if isinstance(error, UsageError):
             return error
-        return RunError(f"environment {self.index} of {self.source} raised {describe_error(error)}.")
+        raised = RunError(f"environment {self.index} of {source_name(self.source)} raised {describe_error(error)}.")
+        raised.add_note(user_frames(error))
+        return raised
 
     def close(self) -> None:
         if hasattr(self.env, "close"):
             self.env.close()
+
+
+def user_frames(error: BaseException) -> str:
+    """The traceback of an error from the first frame outside Flashbulb on, as text."""
+    frames = traceback.extract_tb(error.__traceback__)
+    ours = os.path.dirname(__file__)
+    first = next((k for k, frame in enumerate(frames) if os.path.dirname(frame.filename) != ours), 0)
+    return "".join(traceback.format_list(frames[first:])).rstrip()
 
 
 def describe_error(error: BaseException) -> str:

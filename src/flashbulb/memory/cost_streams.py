@@ -5,12 +5,12 @@ One class per kind of cost stream, so that the training loop is the same for all
 
 from __future__ import annotations
 
-from typing import Literal, Protocol
+from typing import Protocol
 
 import numpy as np
 
 from flashbulb.batch import Batch
-from flashbulb.config import BalanceConfig, Config, ConstantConfig, MemoryConfig
+from flashbulb.config import BalanceConfig, ConstantConfig, MemoryConfig
 from flashbulb.memory.balance import Balance
 from flashbulb.memory.flashbulb_memory import FlashbulbMemory
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool, effective_sample_size, systematic_resample
@@ -107,11 +107,3 @@ def unsafe_states(costs: np.ndarray, cost_to_go: np.ndarray | None, config: Memo
         return costs > 0
     assert cost_to_go is not None
     return cost_to_go > config.threshold
-
-
-def make_cost_stream(
-    kind: Literal["extrinsic", "memory", "constant"], config: Config, workers: int, pool: OfflinePool | None = None
-) -> CostStream:
-    if kind == "memory":
-        return MemoryCost(config.memory, config.balance, workers, config.seed, pool)
-    return ConstantCost(config.constant, config.cost_gamma) if kind == "constant" else ExtrinsicCost()

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.storage.run_directory import load_config
@@ -127,26 +128,17 @@ def _distinct_labels(configs: list[Config]) -> list[str]:
     labels = []
     for config, own in zip(configs, settings, strict=True):
         others = [other for peer, other in zip(configs, settings, strict=True) if peer.algorithm == config.algorithm]
-        differing = [field for field in own if len({repr(other[field]) for other in others}) > 1]
+        differing = [field for field in own if len({repr(other.get(field)) for other in others}) > 1]
         labels.append(", ".join([config.algorithm, *(f"{field} {own[field]}" for field in differing)]))
     return labels
 
 
 def _used_settings(config: Config) -> dict[str, Any]:
     """The settings that the algorithm uses."""
-    algorithm = get_algorithm(config.algorithm)
-    used = {
-        "trust_region": algorithm.actor == "trust-region",
-        "proximal": algorithm.actor != "trust-region",
-        "pid": algorithm.multiplier == "pid",
-        "ascent": algorithm.multiplier == "ascent",
-        "memory": algorithm.cost_stream == "memory",
-        "balance": algorithm.cost_stream == "memory",
-        "constant": algorithm.cost_stream == "constant",
-        "budget": algorithm.augmentation != "none",
-    }
+    used = algorithm_of(config).used_parts
+    parts = {name for name, value in vars(config).items() if dataclasses.is_dataclass(value)}
     return {
         field: value
         for field, value in flat_settings(config).items()
-        if field not in _IGNORED_SETTINGS and used.get(field.split(".")[0], True)
+        if field not in _IGNORED_SETTINGS and field.split(".")[0] not in parts - used
     }

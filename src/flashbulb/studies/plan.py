@@ -172,10 +172,12 @@ def check_existing_runs(plan: StudyPlan) -> None:
         if not (run / "config.json").exists():
             continue
         found, wanted = (flat_settings(config) for config in (load_config(run), job.config))
+        unused = get_algorithm(job.config.algorithm).unused_settings
         for field in wanted:
-            if field not in IRRELEVANT_SETTINGS and found[field] != wanted[field]:
+            irrelevant = field in IRRELEVANT_SETTINGS or field.partition(".")[0] in unused
+            if not irrelevant and found.get(field) != wanted[field]:
                 raise UsageError(
-                    f"{field}: {run} was made with {found[field]!r}, not with {wanted[field]!r}; "
+                    f"{field}: {run} was made with {found.get(field)!r}, not with {wanted[field]!r}; "
                     "name another --directory, or delete what is there."
                 )
 

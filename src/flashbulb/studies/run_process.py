@@ -14,7 +14,7 @@ import sys
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from flashbulb.algorithms.registry import configure
+from flashbulb.algorithms.registry import configure, get_algorithm
 from flashbulb.config import Config
 from flashbulb.cores import usable_cores
 from flashbulb.storage.run_directory import SPACES_FILE  # the last file that a run writes before its first iteration
@@ -46,18 +46,20 @@ def start_run(config: Config, run: Path, log: Path) -> subprocess.Popen[bytes]:
 
 def run_command(config: Config, run: Path) -> list[str]:
     """The arguments of `flashbulb` that train or resume the run."""
+    plugins = [word for plugin in config.plugins for word in ("--plugin", plugin)]
     if (run / SPACES_FILE).exists():
-        return ["resume", str(run), *(["--threads", str(config.threads)] if config.threads else [])]
+        return ["resume", str(run), *plugins, *(["--threads", str(config.threads)] if config.threads else [])]
     _remove_incomplete(run)
-    return ["train", config.algorithm, config.env, *run_options(config)]
+    return ["train", config.algorithm, config.env, *plugins, *run_options(config)]
 
 
 def run_options(config: Config) -> list[str]:
-    """Options for all settings that differ from the algorithm's defaults."""
+    """Options for all settings that the algorithm uses and that differ from its defaults."""
     defaults = flat_settings(configure(config.algorithm, config.env))
+    unused = get_algorithm(config.algorithm).unused_settings
     words: list[str] = []
     for field, value in flat_settings(config).items():
-        if value != defaults[field]:
+        if field.partition(".")[0] not in unused and value != defaults.get(field):
             words += [f"--{field.replace('_', '-')}", *_option_values(value)]
     return words
 

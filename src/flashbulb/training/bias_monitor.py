@@ -9,7 +9,7 @@ import numpy as np
 
 from flashbulb.algorithms.cost_budget import make_training_env, set_env_budget
 from flashbulb.algorithms.policy import Policy
-from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.analysis.critic_bias import CriticBias, FrozenAgent, bias_num_envs, measure_bias
 from flashbulb.config import Config
 from flashbulb.training.train_state import TrainState
@@ -26,7 +26,7 @@ class BiasMonitor:
         self.config, self.policy, self.env = config, policy, None
         if config.bias_every:
             config = dataclasses.replace(config, num_envs=bias_num_envs(config.bias_states))
-            self.env = make_training_env(get_algorithm(config.algorithm), config)
+            self.env = make_training_env(algorithm_of(config), config)
 
     def measure(self, state: TrainState) -> dict[str, float]:
         if self.env is None:

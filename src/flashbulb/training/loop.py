@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,11 +15,12 @@ import numpy as np
 from rich.console import Console
 
 from flashbulb.algorithms.advantages import cost_to_go
-from flashbulb.algorithms.cost_budget import make_training_env, set_env_budget
+from flashbulb.algorithms.cost_budget import make_training_env
 from flashbulb.algorithms.critic_fit import blas
 from flashbulb.algorithms.learner import Learner, LearnerState
 from flashbulb.algorithms.policy import policy_for
-from flashbulb.algorithms.registry import get_algorithm
+from flashbulb.algorithms.registry import algorithm_of
+from flashbulb.algorithms.stream_registry import make_cost_stream
 from flashbulb.analysis.memory_snapshots import most_dangerous_env, save_memory_snapshot, snapshot_iterations
 from flashbulb.batch import Batch
 from flashbulb.config import Config
@@ -27,7 +28,7 @@ from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import Interrupted, RunError
 from flashbulb.jax_setup import setup_jax
-from flashbulb.memory import CostStream, make_cost_stream, unsafe_states
+from flashbulb.memory import CostStream, unsafe_states
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
@@ -35,7 +36,9 @@ from flashbulb.storage.csv_log import recorded_iterations
 from flashbulb.storage.loggers import load_wandb
 from flashbulb.storage.run_directory import RunDirectory, load_config, save_spaces
 from flashbulb.training.bias_monitor import BiasMonitor
+from flashbulb.training.callbacks import Callback, Callbacks, OngoingRun
 from flashbulb.training.collect import Sampler, collect
+from flashbulb.training.going_on import record_steps, start_from, with_more_steps
 from flashbulb.training.graceful_stop import graceful_stop
 from flashbulb.training.metrics import metrics_row
 from flashbulb.training.progress import progress_for
@@ -46,36 +49,51 @@ from flashbulb.validation import validate
 __all__ = ["Result", "resume", "train"]
 
 
-def train(config: Config, console: Console | None = None, env: CostVectorEnv | None = None) -> Result:
+def train(
+    config: Config,
+    console: Console | None = None,
+    env: CostVectorEnv | None = None,
+    callbacks: Sequence[Callback] = (),
+) -> Result:
     """Run a configuration from start to end, on the task that it names or on `env`, a batch of the same size."""
     config = validate(config)
     console = console or Console()
     setup_jax()
     if config.wandb:
         load_wandb()
-    with _parts(config, env) as (env, learner, stream):
-        state = start(env, learner, config)
+    with _parts(config, env) as parts:
+        state = _first_state(config, parts)
         directory = RunDirectory.create(config)
         with directory.locked():
-            save_spaces(directory.path, env)
+            save_spaces(directory.path, parts.env)
             console.print(f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
-            return _learn(config, directory, env, learner, stream, state, console)
+            return _learn(config, directory, parts, state, console, tuple(callbacks))
 
 
 def resume(
-    run: str | Path, console: Console | None = None, env: CostVectorEnv | None = None, threads: int | None = None
+    run: str | Path,
+    console: Console | None = None,
+    env: CostVectorEnv | None = None,
+    threads: int | None = None,
+    callbacks: Sequence[Callback] = (),
+    steps: int | None = None,
 ) -> Result:
     """Go on with a run as if it had never stopped: same metrics, same parameters, bit for bit.
 
-    `env` must be given if `train` was given one; `threads` changes the speed and nothing else.
+    `env` and `callbacks` must be given if `train` was given them; `threads` changes the speed and nothing else. With
+    more `steps` than it was started for, the run becomes longer: step sizes that decay over a run rise again to where
+    they would be in a run of that length.
     """
     directory, config = RunDirectory(Path(run)), load_config(Path(run))
+    config = with_more_steps(config, steps)
     config = validate(dataclasses.replace(config, threads=threads or config.threads))
     console = console or Console()
     setup_jax()
-    with directory.locked(), _parts(config, env) as (env, learner, stream):
-        save_spaces(directory.path, env)  # a run killed at its very start has none
-        state = _newest_state(config, directory, env, learner, console)
+    with directory.locked(), _parts(config, env) as parts:
+        save_spaces(directory.path, parts.env)  # a run killed at its very start has none
+        state = _newest_state(config, directory, parts, console)
+        if steps is not None and steps != load_config(directory.path).steps:
+            record_steps(directory, steps, state.iteration)
         if state.iteration >= config.iterations:
             result = read_result(directory)
             draw(directory, config, result)
@@ -83,18 +101,27 @@ def resume(
             return result
         what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
         console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True)
-        return _learn(config, directory, env, learner, stream, state, console)
+        return _learn(config, directory, parts, state, console, tuple(callbacks))
+
+
+class RunParts(NamedTuple):
+    """What a run computes with."""
+
+    env: CostVectorEnv
+    learner: Learner
+    stream: CostStream
 
 
 def _learn(
     config: Config,
     directory: RunDirectory,
-    env: CostVectorEnv,
-    learner: Learner,
-    stream: CostStream,
+    parts: RunParts,
     state: TrainState,
     console: Console,
+    given: tuple[Callback, ...],
 ) -> Result:
+    env, learner, stream = parts
+    callbacks = Callbacks(given, OngoingRun(config, directory.path, env, state))
     recorder, snapshots = Recorder(directory, config, state), snapshot_iterations(config)
     with (
         contextlib.closing(recorder),
@@ -103,6 +130,7 @@ def _learn(
         graceful_stop() as stop,
         blas().limit(limits=1),  # its threads keep spinning after a product and take the cores from ours
     ):
+        callbacks.start()
         begun = time.perf_counter()
         for n in range(state.iteration, config.iterations):
             with _named(n, directory):
@@ -110,24 +138,31 @@ def _learn(
                 before = env.get_state() if n + 1 in snapshots else {}
                 state, batch, learned = iterate(config, env, learner, stream, state)
                 metrics = learned | metrics
-                set_env_budget(env, state.learner.schedule)
+                learner.algorithm.augmentation_part.tell(env, state.learner.schedule)
 
                 row = metrics_row(batch, state.totals, state.memory, metrics)
+                row = callbacks.add_columns(state, row)
                 seconds, begun = time.perf_counter() - begun, time.perf_counter()
                 recorder.record(row, batch, seconds)
                 if n + 1 in snapshots:
                     with writing(directory):
                         danger = most_dangerous_env(before, batch.costs, batch.ended)
                         save_memory_snapshot(directory.path, n + 1, state.memory, state.normaliser, danger)
-                if stop.signal or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
+                stopping = stop.signal is not None or callbacks.stopping
+                if stopping or (n + 1) % config.checkpoint_every == 0 or n + 1 == config.iterations:
                     state = state._replace(env=env.get_state())
                     recorder.checkpoint(state)
+                    callbacks.checkpoint(recorder.checkpoints.path(n + 1))
                 progress.show(row, batch.size / seconds)
-                if stop.signal:
+                if stopping:
                     break
-    if state.iteration < config.iterations:
+        callbacks.end()
+    if stop.signal is not None and state.iteration < config.iterations:
         done = f"stopped after {state.iteration} iterations"
         raise Interrupted(f"{done}; go on with: {directory.how_to_resume}", stop.code)
+    if callbacks.stopping and state.iteration < config.iterations:
+        sentence = f"Stopped after {state.iteration} iterations: {callbacks.run.stop_reason}."
+        console.print(f"{sentence} To go on all the same: {directory.how_to_resume}", soft_wrap=True)
     return recorder.finish(console)
 
 
@@ -178,13 +213,14 @@ def log_likelihood(sampler: Sampler) -> LogLikelihood:
 
 
 @contextlib.contextmanager
-def _parts(config: Config, env: CostVectorEnv | None) -> Iterator[tuple[CostVectorEnv, Learner, CostStream]]:
+def _parts(config: Config, env: CostVectorEnv | None) -> Iterator[RunParts]:
     """Environment, learner and cost stream of a run; the environment is closed at the end."""
-    algorithm = get_algorithm(config.algorithm)
+    algorithm = algorithm_of(config)
     with contextlib.closing(make_training_env(algorithm, config, env)) as env:
         learner = Learner(policy_for(env.single_observation_space, env.single_action_space), algorithm, config)
         pool = offline_pool(config, env) if algorithm.cost_stream == "memory" else None
-        yield env, learner, make_cost_stream(algorithm.cost_stream, config, thread_count(config.threads), pool)
+        stream = make_cost_stream(algorithm.cost_stream, config, thread_count(config.threads), pool)
+        yield RunParts(env, learner, stream)
 
 
 def offline_pool(config: Config, env: CostVectorEnv) -> OfflinePool | None:
@@ -196,9 +232,13 @@ def offline_pool(config: Config, env: CostVectorEnv) -> OfflinePool | None:
     return OfflinePool.from_transitions(load_transitions(config.memory.offline, size, actions))
 
 
-def _newest_state(
-    config: Config, directory: RunDirectory, env: CostVectorEnv, learner: Learner, console: Console
-) -> TrainState:
+def _first_state(config: Config, parts: RunParts) -> TrainState:
+    """The state before the first iteration, with the networks of another run if the configuration names one."""
+    state = start(parts.env, parts.learner, config)
+    return state if config.init_from is None else start_from(state, config.init_from)
+
+
+def _newest_state(config: Config, directory: RunDirectory, parts: RunParts, console: Console) -> TrainState:
     """The newest undamaged checkpoint whose rows are in metrics.csv; if there is none, the state at the start."""
     checkpoints, rows = Checkpoints(directory.checkpoints), recorded_iterations(directory.metrics)
     for done in reversed(checkpoints.iterations()):
@@ -208,12 +248,12 @@ def _newest_state(
             console.print(sentence, soft_wrap=True)
             continue
         try:
-            return restore(path, env, learner, config)
+            return restore(path, parts.env, parts.learner, config)
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
             console.print(f"{sentence}; the one before is used.", soft_wrap=True)
             checkpoints.set_aside(done)
-    return start(env, learner, config)
+    return _first_state(config, parts)
 
 
 @contextlib.contextmanager

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from gymnasium import spaces
 
@@ -21,7 +23,7 @@ from flashbulb.envs.navigation.point_dynamics import PointPhysics
 from flashbulb.envs.navigation.robots import ROBOTS
 from flashbulb.envs.navigation.scoring import SCORING, StepBuffers, empty_step_buffers, scores_of
 from flashbulb.envs.navigation.task_state import empty_state, task_rules
-from flashbulb.envs.navigation.tasks import parse
+from flashbulb.envs.navigation.tasks import parse, with_parameters
 from flashbulb.envs.registry import PhysicsBackend
 from flashbulb.envs.rng import mt_seeded
 from flashbulb.errors import UsageError
@@ -31,9 +33,16 @@ class Navigation:
     """`num_envs` environments of one navigation task; see `flashbulb.envs.base.CostVectorEnv`."""
 
     def __init__(
-        self, env_id: str, num_envs: int, seed: int, threads: int, physics: PhysicsBackend | None = None
+        self,
+        env_id: str,
+        num_envs: int,
+        seed: int,
+        threads: int,
+        physics: PhysicsBackend | None = None,
+        **parameters: Any,
     ) -> None:
-        robot, self.level = parse(env_id)
+        robot, level = parse(env_id)
+        self.level = with_parameters(level, parameters)
         self.robot = ROBOTS[robot]
         self.env_id, self.num_envs, self.threads = env_id, num_envs, threads
         self.max_episode_steps, self.substeps = self.level.episode_steps, SUBSTEPS

@@ -6,8 +6,12 @@ lidars in the observation.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import Any
+
+from flashbulb.errors import UsageError
 
 Point = tuple[float, float]
 
@@ -135,6 +139,31 @@ LEVELS: dict[str, Level] = {
 
 ROBOT_NAMES = ("Point", "Car")
 ENV_IDS = tuple(f"Safety{robot}{level}-v0" for robot in ROBOT_NAMES for level in LEVELS)
+
+
+# What `env_kwargs` may set: how many objects a group has, and sizes of the level.
+COUNTS = ("hazards", "vases", "gremlins")
+PARAMETERS = (*COUNTS, "extent", "episode_steps")
+
+
+def with_parameters(level: Level, parameters: Mapping[str, Any]) -> Level:
+    """The level with other numbers of objects, another size or other episodes; a level has its own objects only."""
+    groups = {group.name: group for group in level.groups}
+    for name, value in parameters.items():
+        whole = isinstance(value, int) and not isinstance(value, bool)
+        if name == "extent":
+            if not isinstance(value, int | float) or isinstance(value, bool) or not 0.5 <= value <= 10:
+                raise UsageError(f"env_kwargs.extent: {value!r} is not allowed; it must be a number from 0.5 to 10.")
+            level = replace(level, extent=float(value))
+        elif not whole or not 1 <= value <= (100_000 if name == "episode_steps" else 100):
+            raise UsageError(f"env_kwargs.{name}: {value!r} is not allowed; it must be a whole number of at least 1.")
+        elif name == "episode_steps":
+            level = replace(level, episode_steps=value)
+        elif name in groups:
+            groups[name] = replace(groups[name], count=value)
+        else:
+            raise UsageError(f"env_kwargs.{name}: this task has no {name}; it has {', '.join(groups)}.")
+    return replace(level, groups=tuple(groups.values()))
 
 
 def parse(env_id: str) -> tuple[str, Level]:
