@@ -84,13 +84,6 @@ def test_the_critics_step_size_decays_or_stays(decay, expected, rates):
     assert actor_rates == pytest.approx([3e-4, 1.5e-4, 3e-5])  # the actor's decays either way
 
 
-@pytest.mark.parametrize(("progress", "bound"), [(0.0, -0.5), (0.25, -1.0), (0.5, -1.5), (0.75, -1.5), (1.0, -1.5)])
-def test_without_a_final_value_the_noise_is_free(rates):
-    parts, state = made("ppo")
-    state, _ = still(parts, [0.3, 5.0]).update(state, filled(sample()), 0.9, jax.random.key(1))
-    np.testing.assert_allclose(state.policy.log_std, [0.3, 5.0])
-
-
 def cost_advantage(name, kind):
     parts, state = made(name, cost_advantage=kind)
     return np.asarray(parts.estimate(state, sample())[1].actor.cost_advantage)
