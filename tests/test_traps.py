@@ -63,7 +63,7 @@ def test_the_scale_of_cpos_constraint_is_the_one_asked_for(scale, c, monkeypatch
     def spy(policy, params, batch, constraint, *rest):
         return params, {"c": constraint}
 
-    monkeypatch.setattr(cpo, "cpo_step", spy)
+    monkeypatch.setattr(cpo, "trust_region_step", spy)
     monkeypatch.setattr(learner, "fit", lambda critics, *rest: (critics, np.zeros(2)))
     policy = Gaussian(spaces.Box(-1, 1, (1,)))
     parts = Learner(policy, get_algorithm("cpo"), config)
@@ -138,7 +138,7 @@ def test_iterations_do_not_reset_and_cut_episodes_count_in_full(walker):
     np.testing.assert_allclose(second.observations[0], first.next_observations[-1])
 
 
-def test_a_truncation_of_the_environments_own_is_believed_and_bootstrapped(walker):
+def test_a_truncation_by_the_environment_is_respected_and_bootstrapped(walker):
     """Truncated at 40 steps, not at a hard-coded 1,000; the value there is that of the final observation."""
     env, policy, params, running = walker
     batch, _ = walk(env, policy, params, running, STEPS, 1)
@@ -153,7 +153,7 @@ def test_a_truncation_of_the_environments_own_is_believed_and_bootstrapped(walke
     np.testing.assert_allclose(seen.a_c[-1], 1.0 + 0.99 * final - seen.v_c[-1], rtol=1e-4)
 
 
-def test_whoever_holds_a_frozen_normaliser_is_safe_from_those_who_absorb():
+def test_a_frozen_normaliser_does_not_change_when_training_goes_on():
     """Evaluation and an iteration's sampling hold the frozen one; training's statistics go on without them."""
     normaliser = Normaliser.empty(2)
     frozen = normaliser.frozen()

@@ -32,9 +32,6 @@ class PolicyConfig:
     """Sizes of the hidden layers."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation at the start (Box actions, scaled to [-1, 1])."""
-    final_log_std: float | None = None
-    """Upper bound of it in the second half of the run, which falls to this value over the first half (default: none).
-    Less noise at the end costs a trained agent less and earns it more."""
 
 
 @dataclass(frozen=True)
@@ -76,6 +73,8 @@ class TrustRegionConfig:
     """Step lengths that the line search tries; if none is accepted, the policy stays as it is."""
     search_decay: Fraction = 0.8
     """Factor between successive step lengths."""
+    decay: Fraction = 0.0
+    """Share of `kl` that the region of a Lagrangian step (TRPO, TRPO-PID) has lost at the end of the run, linearly."""
     recover: Literal["violated", "infeasible"] = "violated"
     """When to step for cost alone: as soon as the constraint is violated (the paper's appendix), or only
     when no step in the trust region can satisfy it (CPO)."""

@@ -16,7 +16,7 @@ def setup_jax() -> None:
 
     XLA splits long sums among its threads, as many as there are cores, and so adds in another order elsewhere. Only
     NPROC decides that; we fix it unless the user does. One thread is also the fastest: operations of our size cost less
-    than handing them from thread to thread, and the second core has critics to fit meanwhile (`learn/learner.py`).
+    than handing them from thread to thread, and the second core has critics to fit meanwhile (`algorithms/learner.py`).
     The flag keeps products in one thread where a user allows more, and changes no bits.
     """
     os.environ.setdefault("NPROC", THREADS)

@@ -36,6 +36,8 @@ def validate(config: Config) -> Config:
         raise refusal("name", config.name, "the name of a directory, not a path")
     if config.steps_per_iteration < config.num_envs:
         raise refusal("steps_per_iteration", config.steps_per_iteration, f"at least num_envs ({config.num_envs})")
+    if config.cost_estimate == "steps" and not config.stagger:
+        raise refusal("cost_estimate", "steps", "'episodes' unless stagger is on, or all episodes end at the same time")
     return config
 
 

@@ -27,7 +27,8 @@ def example(states=50, seed=0):
 def inputs(batch, lam=0.0, rate=0.0, key=None):
     """What a step takes, with a multiplier and no other constraint."""
     constraint = Constraint(np.float32(0), np.float32(0), np.float32(lam))
-    return StepInputs(batch, constraint, np.float32(rate), jax.random.key(0) if key is None else key)
+    key = jax.random.key(0) if key is None else key
+    return StepInputs(batch, constraint, np.float32(rate), np.float32(0), key)
 
 
 def moved(params, seed=1, by=0.05):

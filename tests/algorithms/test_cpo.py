@@ -10,28 +10,14 @@ import pytest
 from gymnasium import spaces
 from scipy.optimize import minimize
 
-from flashbulb.algorithms.cpo import (
-    FROM_INSIDE,
-    FROM_OUTSIDE,
-    RECOVER,
-    UNCONSTRAINED,
-    cpo_step,
-    primal_step,
-    solve_dual,
-)
+from flashbulb.algorithms import trust_region
+from flashbulb.algorithms.actor import Actor
+from flashbulb.algorithms.cpo import cpo_actor, cpo_rule, primal_step, solve_dual
 from flashbulb.algorithms.policy import policy_for
+from flashbulb.algorithms.trust_region import FROM_INSIDE, FROM_OUTSIDE, RECOVER, UNCONSTRAINED, trust_region_step
 from flashbulb.batch import ActorBatch
 from flashbulb.config import PolicyConfig, TrustRegionConfig
-
-DELTA = 0.01
-
-
-def random_problem(seed):
-    rng = np.random.default_rng(seed)
-    n = 4
-    root = rng.standard_normal((n, n))
-    hessian = root @ root.T + 0.1 * np.eye(n)
-    return hessian, rng.standard_normal(n), rng.standard_normal(n), rng
+from tests.algorithms.quadratic_model import DELTA, RealPolicy, random_problem
 
 
 @partial(jax.jit, static_argnames="recover")
@@ -147,7 +133,7 @@ def real_step():
     cost = jnp.asarray(actions[:, 0])  # what pays also costs
     config = TrustRegionConfig(kl=DELTA)
     batch = ActorBatch(observations, jnp.asarray(actions), None, reward, cost)
-    step = jax.jit(lambda c: cpo_step(policy, params, batch, c, config))
+    step = jax.jit(lambda c: trust_region_step(policy, params, batch, c, cpo_rule, config))
     return policy, params, observations, actions, reward, cost, step
 
 
@@ -171,6 +157,58 @@ def test_a_step_keeps_its_promises(real_step, c, case):
         assert change <= max(-c, 0)
 
 
+@pytest.fixture
+def conflict():
+    """What pays costs as much, so that every step out of violation lowers the reward."""
+    return RealPolicy()
+
+
+def step_from_outside(example, c):
+    config = TrustRegionConfig(kl=DELTA, recover="infeasible")
+    actor, report = jax.jit(cpo_actor(example.policy, config))(Actor(example.params, ()), example.inputs(c))
+    return example.changes(actor.params), report
+
+
+@pytest.mark.parametrize("c", [0.02, 0.1])
+def test_a_step_from_outside_lowers_the_cost_though_the_reward_falls(conflict, c):
+    """The drop in cost is the one that the linear model asks for, not only some."""
+    (kl, gain, change), report = step_from_outside(conflict, c)
+    assert int(report["cpo_case"]) == FROM_OUTSIDE
+    assert float(report["step_fraction"]) > 0
+    assert 0 < kl <= DELTA * (1 + 1e-4)
+    assert change < -0.5 * c
+    if c == 0.1:  # a small excess leaves most of the region to the reward
+        assert gain < 0
+
+
+def test_a_search_that_wants_more_reward_from_outside_too_freezes_the_policy(conflict, monkeypatch):
+    """So the test above fails if `acceptable` asks for it."""
+    search = trust_region.line_search
+
+    def greedy(trial_of, acceptable, *rest):
+        return search(trial_of, lambda trial: acceptable(trial) & (trial.reward_gain >= 0), *rest)
+
+    monkeypatch.setattr(trust_region, "line_search", greedy)
+    (kl, _, _), report = step_from_outside(conflict, 0.1)
+    assert float(report["step_fraction"]) == 0
+    assert kl == 0
+
+
+def test_from_outside_the_cost_may_not_rise():
+    """A full step that raises the cost, whatever its rule meant by it, is not taken."""
+    example = RealPolicy()
+
+    def wrong(model, config):
+        return cpo_rule(model, config)._replace(step=-trust_region.cost_step(model, config))
+
+    config = TrustRegionConfig(kl=DELTA, recover="infeasible")
+    batch = example.batch._replace(reward_advantage=example.batch.cost_advantage)
+    step = jax.jit(lambda c: trust_region_step(example.policy, example.params, batch, c, wrong, config))
+    new, report = step(jnp.float32(0.02))
+    assert float(report["step_fraction"]) == 0
+    assert example.changes(new)[0] == 0
+
+
 def test_a_quarter_of_the_states_gives_nearly_the_same_step():
     """H over a subset: the step keeps its direction, and its KL over all states is that of the full H's step."""
     policy = policy_for(spaces.Box(-np.inf, np.inf, (6,)), spaces.Box(-1, 1, (2,)))
@@ -185,7 +223,7 @@ def test_a_quarter_of_the_states_gives_nearly_the_same_step():
     for fisher_states in (0, 2_000):
         config = TrustRegionConfig(kl=DELTA, fisher_states=fisher_states)
         batch = ActorBatch(observations, actions, None, reward, jnp.zeros(8_000))
-        new, report = cpo_step(policy, params, batch, jnp.float32(-1), config)
+        new, report = trust_region_step(policy, params, batch, jnp.float32(-1), cpo_rule, config)
         steps.append(np.asarray(flat(new)[0] - flat(params)[0]) / float(report["step_fraction"]))
         full = jax.tree.map(lambda old_, new_, f=report["step_fraction"]: old_ + (new_ - old_) / f, params, new)
         kls.append(float(policy.kl(policy.outputs(full, observations), old).mean()))

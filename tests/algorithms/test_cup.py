@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 
 from flashbulb.algorithms.actor import Actor
-from flashbulb.algorithms.cup import cost_weight, projection_loss, projection_step
+from flashbulb.algorithms.cup import cost_weight, cup_actor, projection_loss, projection_step
 from flashbulb.algorithms.proximal import actor_optimiser
+from flashbulb.algorithms.registry import configure
 from flashbulb.config import AscentConfig, ProximalConfig
 from tests.algorithms.actor_batches import POLICY, divergence, example, inputs, log_density, moved, numerical_gradient
 
@@ -69,3 +70,37 @@ def test_the_projection_lowers_cost_and_a_price_of_zero_keeps_the_policy():
 def test_the_multiplier_may_outweigh_small_cost_advantages():
     """With a cap of 2, cost advantages of 0.01 could never move the policy against KL."""
     assert AscentConfig().maximum * cost_weight(1.0, 0.99, 0.95) * 0.01 > 1
+
+
+def moments(optimiser):
+    """Adam's second moments, largest."""
+    return max(float(np.max(leaf)) for leaf in jax.tree.leaves(optimiser[1].nu))
+
+
+def test_improvement_and_projection_have_moments_of_their_own():
+    """After iterations with a large weight of cost, the improvement gains as much as that of an actor which never
+    projected. With moments in common its gradients, divided by the root mean square of the projection's, would not."""
+    params, batch = example(200)
+    config = configure("cup", "E", proximal={"passes": 2, "minibatch": 50, "kl": 10.0, "max_grad_norm": 1e6})
+    step = jax.jit(cup_actor(POLICY, config))
+    fresh = actor_optimiser(config.proximal).init(params)
+
+    def iterate(lam, times, optimiser):
+        for _ in range(times):
+            actor, _ = step(Actor(params, optimiser), inputs(batch, lam=lam, rate=1e-3))  # the same policy each time
+            optimiser = actor.optimiser
+        return optimiser
+
+    def gain(optimiser):
+        """What an iteration without a weight of cost gains."""
+        actor, _ = step(Actor(params, optimiser), inputs(batch, lam=0.0, rate=1e-3))
+        new = jax.tree.map(np.asarray, actor.params)
+        ratio = np.exp(log_density(new, batch.observations, batch.actions) - batch.log_prob)
+        return ((ratio - 1) * batch.reward_advantage).mean()
+
+    free, costly = iterate(0.0, 3, (fresh, fresh)), iterate(100.0, 3, (fresh, fresh))
+    assert moments(costly[1]) > 1e3 * moments(costly[0])
+    for a, b in zip(jax.tree.leaves(costly[0]), jax.tree.leaves(free[0]), strict=True):
+        np.testing.assert_array_equal(a, b)
+    assert gain((costly[0], fresh)) == pytest.approx(gain((free[0], fresh)), rel=1e-4)
+    assert gain((costly[1], fresh)) < 0.5 * gain((free[0], fresh))  # what moments in common would make of it

@@ -82,3 +82,45 @@ def test_ascent_by_hand():
         state, lam, _ = ascent_step(state, np.float32(cost), LIMIT, config)
         out.append(float(lam))
     np.testing.assert_allclose(out, [1.0, 0.5, 0.0, 2.0, 1.9], rtol=1e-6)
+
+
+def ascended(costs, config):
+    state, out = Ascent.start(config), []
+    for cost in costs:
+        state, lam, report = ascent_step(state, np.float32(cost), LIMIT, config)
+        assert float(report["lambda"]) == float(lam)
+        out.append(float(lam))
+    return np.array(out)
+
+
+def test_adams_rule_against_a_hand_written_adam():
+    """The peers' multiplier: Adam's ascent on the excess, b1 0.9, b2 0.999, kept between 0 and its cap."""
+    config = AscentConfig(learning_rate=0.035, rule="adam", initial=0.02, maximum=0.3)
+    costs = LIMIT + np.random.default_rng(0).normal(3, 12, 20)
+    lam, m, v, expected = 0.02, 0.0, 0.0, []
+    for t, cost in enumerate(costs, start=1):
+        excess = cost - LIMIT
+        m, v = 0.9 * m + 0.1 * excess, 0.999 * v + 0.001 * excess**2
+        lam += 0.035 * (m / (1 - 0.9**t)) / (np.sqrt(v / (1 - 0.999**t)) + 1e-8)
+        lam = min(max(lam, 0.0), 0.3)
+        expected.append(lam)
+    assert 0.0 < min(expected) < max(expected)
+    np.testing.assert_allclose(ascended(costs, config), expected, rtol=1e-3, atol=1e-5)
+
+
+@pytest.mark.parametrize("excess", [0.1, 3.0, 300.0])
+def test_adams_rule_moves_by_eta_whatever_the_excess(excess):
+    config = AscentConfig(learning_rate=0.035, rule="adam", initial=0.0)
+    found = ascended([LIMIT + excess] * 10, config)
+    np.testing.assert_allclose(np.diff(found, prepend=0.0), 0.035, rtol=1e-3)
+    assert ascended([LIMIT + excess] * 3 + [LIMIT - excess] * 30, config)[-1] == 0.0
+
+
+def test_the_gradients_rule_moves_by_eta_times_the_excess():
+    """By default, and with no moments to keep."""
+    assert AscentConfig().rule == "gradient"
+    config = AscentConfig(learning_rate=0.035, initial=0.0)
+    assert Ascent.start(config).adam == ()
+    for excess in (0.1, 3.0, 300.0):
+        found = ascended([LIMIT + excess] * 5, config)
+        np.testing.assert_allclose(found, np.minimum(0.035 * excess * np.arange(1, 6), 100.0), rtol=1e-4)

@@ -96,7 +96,9 @@ def test_measures_agree_with_what_a_run_counts(tmp_path):
     for _ in range(7):
         costs = rng.integers(0, 2, (50, 2)).astype(float)
         episode = float(rng.uniform(0, 6))
-        totals = totals.add(SimpleNamespace(costs=costs, finished=SimpleNamespace(costs=[episode])), episode, limit)
+        episodes, means = SimpleNamespace(costs=[episode]), SimpleNamespace(cost=episode)
+        batch = SimpleNamespace(costs=costs, size=costs.size, episodes=episodes, means=means)
+        totals = totals.add(batch, limit)
         count, steps = int(totals.iterations), int(totals.steps)
         row = (0.0, episode, totals.cost / steps, totals.violations / count, totals.excess / count)
         for column, value in zip(columns.values(), row, strict=True):

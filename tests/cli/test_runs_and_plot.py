@@ -47,7 +47,7 @@ def test_runs_are_listed_with_their_state_and_numbers(runs):
     assert np.isnan(listed["fresh"].returns)
 
 
-def test_a_run_that_somebody_writes_is_running(runs):
+def test_a_run_that_a_process_writes_is_running(runs):
     command = [sys.executable, "-c", HOLD, str(runs / "mice")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout.readline() == "held\n"

@@ -64,7 +64,7 @@ def test_excluding_oneself(rng):
     np.testing.assert_array_equal(counting_itself[~unsafe], found[~unsafe])
 
 
-def test_a_remembered_state_frightens_more_than_a_far_one(rng):
+def test_a_stored_state_has_a_larger_intrinsic_cost_than_a_far_one(rng):
     config = MemoryConfig(neighbours=1)
     states = rng.standard_normal((20, 5)).astype(np.float32)
     memory = memory_of(states, config)
@@ -75,7 +75,7 @@ def test_a_remembered_state_frightens_more_than_a_far_one(rng):
     assert (far < 0.1).all()
 
 
-def test_an_empty_memory_frightens_nobody(rng):
+def test_with_an_empty_memory_the_intrinsic_cost_is_zero(rng):
     config = MemoryConfig()
     memory = memory_of(np.zeros((0, 4), np.float32), config)
     cost, _ = memory.intrinsic_cost(rng.standard_normal((9, 4)), Normaliser.empty(4).frozen(), config)

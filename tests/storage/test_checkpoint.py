@@ -52,7 +52,8 @@ PID = {f"multiplier/{name}" for name in ("integral", "smoothed_excess", "smoothe
 OWN = {
     "mice-cpo": set(),
     "mice-pid": ADAM | PID,
-    "cup": ADAM | {"multiplier/lam"},
+    "cup": {name.replace("policy_optimiser/", f"policy_optimiser/{step}/") for name in ADAM for step in (0, 1)}
+    | {"multiplier/lam"},
     "simmer-pid": ADAM | {f"budget/{name}" for name in ("budget", "integral", "error", "steps")},
 }
 FORMAT_1 = {"policy": "learner/policy", "critics": "learner/critics", "policy_optimiser": "learner/optimiser"}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable
 from pathlib import Path
 
@@ -27,6 +28,7 @@ from flashbulb.theory.example_cmdps import cliff, random_cmdp
 from flashbulb.theory.policy_step import policy_steps, unequal_memory
 from flashbulb.theory.q_learning import LearningSchedule, learn_with_intrinsic_cost, learn_with_twin_maximum
 from flashbulb.theory.statements import CHECKS
+from flashbulb.theory.violation_frequency import CONFIG, ITERATIONS, frequency_slack, violation_runs
 
 
 def _documented() -> set[tuple[str, str, str]]:
@@ -60,6 +62,19 @@ def test_a_statement_fails_if_one_case_does() -> None:
     assert not check_slacks("", "", [1.0, -1e-6, 1.0]).holds
     assert check_slacks("", "", [1.0, -1e-12]).holds
     assert not check_slacks("", "", [1.0, float("nan"), 1.0]).holds
+
+
+def test_violations_are_as_frequent_as_asked_because_z_moves() -> None:
+    """z was never clipped, so that the bound is that of all iterations; with z at rest it fails."""
+    for run in violation_runs(8, seed=4):
+        assert len(run.z) == ITERATIONS + 1
+        assert 0 < run.z.min() < run.z.max() < CONFIG.maximum
+        # Exact but for rounding: frequency - target = (z_N - z_0) / (rate N).
+        moved = (run.z[-1] - run.z[0]) / (CONFIG.rate * ITERATIONS)
+        assert (run.costs > np.float32(run.limit)).mean() - run.target == pytest.approx(moved, abs=1e-4)
+        assert frequency_slack(run) == pytest.approx(0.06 - abs(moved), abs=1e-4)
+    still = violation_runs(8, seed=4, config=dataclasses.replace(CONFIG, rate=0.0))
+    assert min(frequency_slack(run) for run in still) < 0
 
 
 def test_printed_theorem_1_is_loose_by_the_intrinsic_sum() -> None:

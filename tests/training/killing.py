@@ -88,7 +88,7 @@ def run_to_end(directory: Path, algorithm: str, env: str, settings: dict = TINY)
 
 
 def kill_at_random(directory: Path, algorithm: str, env: str, rng: np.random.Generator, settings: dict = TINY) -> bool:
-    """Start or resume, and SIGKILL at a moment that nobody chose; whether it was in time.
+    """Start or resume, and SIGKILL at a random moment; returns whether it was in time.
 
     The moment is counted in rows and not in seconds, so that it falls among the iterations on a busy machine too; the
     fraction of a second after it makes it fall anywhere within one: sampling, learning, writing a row, a checkpoint.

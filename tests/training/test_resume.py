@@ -120,7 +120,7 @@ BROKEN = [empty, half, half_a_header, one_byte_short, one_bit_flipped, two_names
 
 
 @pytest.mark.parametrize("damage", BROKEN)
-def test_a_damaged_checkpoint_is_never_believed(damage, finished, tmp_path):
+def test_a_damaged_checkpoint_is_never_used(damage, finished, tmp_path):
     path = newest(copy(finished, tmp_path))
     load_arrays(path)
     damage(path)

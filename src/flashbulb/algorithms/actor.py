@@ -25,6 +25,7 @@ class StepInputs(NamedTuple):
     batch: ActorBatch
     constraint: Constraint
     learning_rate: Array
+    progress: Array  # share of the run that is done
     key: jax.Array
 
 

@@ -8,6 +8,7 @@ not (lambda c - u)_+ / v, and a trust region of x.H.x / 2 <= phi puts 2 phi wher
 
 from __future__ import annotations
 
+import dataclasses
 from typing import NamedTuple
 
 import jax
@@ -107,7 +108,10 @@ def trpo_actor(policy: Policy, config: Config) -> ActorStep:
         lam = inputs.constraint.multiplier
         advantage = lagrangian_advantage(batch.reward_advantage, batch.cost_advantage, lam)
         free = batch._replace(reward_advantage=advantage, cost_advantage=jnp.zeros_like(advantage))
-        params, metrics = trust_region_step(policy, actor.params, free, jnp.float32(-1), cpo_rule, config.trust_region)
+        region = config.trust_region
+        if region.decay:
+            region = dataclasses.replace(region, kl=region.kl * (1 - region.decay * inputs.progress))
+        params, metrics = trust_region_step(policy, actor.params, free, jnp.float32(-1), cpo_rule, region)
         return Actor(params, actor.optimiser), {name: metrics[name] for name in ("kl", "step_fraction", "reward_gain")}
 
     return step

@@ -83,27 +83,18 @@ class Learner:
         actor_rate = np.float32(self.config.proximal.learning_rate) * left
         critic_rate = np.float32(self.config.critic.learning_rate) * (left if self.config.critic.decay else 1)
         actor, actor_key = Actor(state.policy, state.optimiser), jax.random.fold_in(key, 1)
-        inputs = StepInputs(batch.actor, batch.constraint, actor_rate, actor_key)
+        inputs = StepInputs(batch.actor, batch.constraint, actor_rate, np.float32(progress), actor_key)
         observations, targets = np.asarray(batch.actor.observations), np.asarray(batch.critic_targets)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
         with ThreadPoolExecutor(thread_count(self.config.threads)) as pool:
             improving = pool.submit(lambda: jax.block_until_ready(self._improve(actor, inputs)))
             critics, losses = fit(state.critics, observations, targets, rng, critic_rate, self.config.critic, pool.map)
             actor, metrics = improving.result()
-        params = self._limit_noise(actor.params, progress)
         integral = state.integral
         if self._has_integral:
             integral = integral._replace(saturated=jnp.float32(metrics["cpo_case"] == RECOVER))
-        state = state._replace(policy=params, optimiser=actor.optimiser, critics=critics, integral=integral)
+        state = state._replace(policy=actor.params, optimiser=actor.optimiser, critics=critics, integral=integral)
         return state, metrics | {"reward_loss": losses[0], "cost_loss": losses[1:].mean()}
-
-    def _limit_noise(self, params: Any, progress: float) -> Any:
-        """The policy with the standard deviation that its schedule allows at this share of the run."""
-        policy = self.config.policy
-        if policy.final_log_std is None:
-            return params
-        fallen = min(2 * progress, 1.0) * (policy.final_log_std - policy.initial_log_std)
-        return self.policy.limit_noise(params, np.float32(policy.initial_log_std + fallen))
 
     def _estimates(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, dict[str, Any], Metrics]:
         """Compiled part of `estimate`: the state, the batch's new fields, metrics."""

@@ -29,7 +29,6 @@ class Policy(Protocol):
     def log_prob(self, outputs: Outputs, actions: jax.Array) -> jax.Array: ...
     def kl(self, p: Outputs, q: Outputs) -> jax.Array: ...
     def entropy(self, outputs: Outputs) -> jax.Array: ...
-    def limit_noise(self, params: Any, log_std: Any) -> Any: ...
     def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array: ...
     def act(self, params: Any, observations: np.ndarray, noise: np.ndarray | None) -> np.ndarray: ...
     def to_env(self, actions: np.ndarray) -> np.ndarray: ...
@@ -78,10 +77,6 @@ class Gaussian:
     def entropy(self, outputs: GaussianOutputs) -> jax.Array:
         return (outputs.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e)).sum(-1)
 
-    def limit_noise(self, params: GaussianParams, log_std: Any) -> GaussianParams:
-        """With no larger a standard deviation than this."""
-        return params._replace(log_std=jnp.minimum(params.log_std, log_std).astype(jnp.float32))
-
     def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         return jax.random.normal(key, (*shape, self.size), jnp.float32)
 
@@ -125,9 +120,6 @@ class Categorical:
     def entropy(self, outputs: jax.Array) -> jax.Array:
         log_p = jax.nn.log_softmax(outputs)
         return -(jnp.exp(log_p) * log_p).sum(-1)
-
-    def limit_noise(self, params: Network, log_std: Any) -> Network:
-        return params
 
     def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         return jax.random.gumbel(key, (*shape, self.size), jnp.float32)

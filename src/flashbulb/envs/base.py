@@ -99,13 +99,18 @@ def final_info(obs: np.ndarray, ended: np.ndarray) -> Info:
 CLOCKS = ("elapsed", "steps")  # names in snapshots of the steps since an episode began
 
 
+def clock_of(state: State) -> str | None:
+    """The entry of a snapshot that counts the steps of an episode, if it has one."""
+    return next((name for name in CLOCKS if name in state), None)
+
+
 def stagger_episodes(env: CostVectorEnv) -> bool:
     """Set the environments' clocks evenly over an episode, as if they had begun one after the other.
 
     Returns False, and changes nothing, if the environment's snapshot has no clock.
     """
     state = env.get_state()
-    clock = next((name for name in CLOCKS if name in state), None)
+    clock = clock_of(state)
     if clock is None:
         return False
     spread = np.arange(env.num_envs) * env.max_episode_steps // env.num_envs

@@ -18,7 +18,7 @@ from flashbulb.envs.base import Info, State, StepResult, checked_actions, env_ro
 from flashbulb.envs.registry import PhysicsBackend
 from flashbulb.envs.rng import pack_pcg64, pcg64_generators, unpack_pcg64
 from flashbulb.envs.simulator import FULL_PHYSICS, After, RolloutSimulator, StepPlan, make_simulator
-from flashbulb.envs.velocity_robots import ROBOTS, Robot, load_model
+from flashbulb.envs.velocity_robots import ROBOTS, VelocityRobot, load_model
 from flashbulb.errors import UsageError
 
 
@@ -155,7 +155,9 @@ class VelocityPhysics:
     less than 1e-12 and costs no measurable time.
     """
 
-    def __init__(self, robot: Robot, num_envs: int, threads: int | None, physics: PhysicsBackend | None) -> None:
+    def __init__(
+        self, robot: VelocityRobot, num_envs: int, threads: int | None, physics: PhysicsBackend | None
+    ) -> None:
         self.model, self.num_envs, self.substeps = load_model(robot), num_envs, robot.substeps
         self.threads = thread_count(threads, num_envs)
         fields = (robot.position_field, *robot.observed_fields) if robot.position_field else ()

@@ -75,7 +75,7 @@ def walker_healthy(qpos: Array, qvel: Array) -> Array:
 
 
 @dataclass(frozen=True)
-class Robot:
+class VelocityRobot:
     """Constants of one task. Reward = forward_weight * x velocity + healthy_reward - control_weight * |a|^2."""
 
     xml: str
@@ -96,8 +96,8 @@ class Robot:
     free_root: bool = False  # whether qpos[3:7] is a quaternion
 
 
-ROBOTS: dict[str, Robot] = {
-    "Ant": Robot(
+ROBOTS: dict[str, VelocityRobot] = {
+    "Ant": VelocityRobot(
         xml="ant.xml",
         substeps=5,
         speed_limit=2.6222,
@@ -112,7 +112,7 @@ ROBOTS: dict[str, Robot] = {
         position_field="xpos",
         free_root=True,
     ),
-    "HalfCheetah": Robot(
+    "HalfCheetah": VelocityRobot(
         xml="half_cheetah.xml",
         substeps=5,
         speed_limit=3.2096,
@@ -120,7 +120,7 @@ ROBOTS: dict[str, Robot] = {
         reset_noise=0.1,
         velocity_noise=normal_noise,
     ),
-    "Hopper": Robot(
+    "Hopper": VelocityRobot(
         xml="hopper.xml",
         substeps=4,
         speed_limit=0.7402,
@@ -130,7 +130,7 @@ ROBOTS: dict[str, Robot] = {
         velocity_clip=10.0,
         healthy=hopper_healthy,
     ),
-    "Humanoid": Robot(
+    "Humanoid": VelocityRobot(
         xml="humanoid.xml",
         substeps=5,
         speed_limit=1.4149,
@@ -146,7 +146,7 @@ ROBOTS: dict[str, Robot] = {
         observed_fields=("cinert", "cvel", "qfrc_actuator", "cfrc_ext"),
         free_root=True,
     ),
-    "Walker2d": Robot(
+    "Walker2d": VelocityRobot(
         xml="walker2d.xml",
         substeps=4,
         speed_limit=2.3415,
@@ -156,7 +156,7 @@ ROBOTS: dict[str, Robot] = {
         velocity_clip=10.0,
         healthy=walker_healthy,
     ),
-    "Swimmer": Robot(
+    "Swimmer": VelocityRobot(
         xml="swimmer.xml",
         substeps=4,
         speed_limit=0.2282,
@@ -167,7 +167,7 @@ ROBOTS: dict[str, Robot] = {
 }
 
 
-def load_model(robot: Robot) -> mujoco.MjModel:
+def load_model(robot: VelocityRobot) -> mujoco.MjModel:
     """Gymnasium's model, with settings under which current MuJoCo moves it as MuJoCo 2.3.3 did."""
     assets = importlib.resources.files("gymnasium") / "envs" / "mujoco" / "assets"
     spec = mujoco.MjSpec.from_file(str(assets / robot.xml))

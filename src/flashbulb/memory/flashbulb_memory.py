@@ -9,7 +9,7 @@ import numpy as np
 
 from flashbulb.config import MemoryConfig
 from flashbulb.memory.intrinsic_cost import pseudo_count_cost, rescale
-from flashbulb.memory.neighbours import nearest
+from flashbulb.memory.neighbours import nearest_distances
 from flashbulb.memory.salience import salience, sort_lidars
 from flashbulb.normaliser import FrozenNormaliser
 
@@ -121,7 +121,7 @@ class FlashbulbMemory(NamedTuple):
         """l^2 to the k nearest stored states (B, k), infinite where the memory has fewer than k."""
         drop_self = config.exclude_self and stored is not None
         states, asked = self.embed(self.states, normalise), self.embed(observations, normalise)
-        squared = nearest(states, asked, config.neighbours + drop_self, workers)
+        squared = nearest_distances(states, asked, config.neighbours + drop_self, workers)
         if drop_self:
             squared = np.where(np.asarray(stored)[:, None], squared[:, 1:], squared[:, :-1])
         return squared

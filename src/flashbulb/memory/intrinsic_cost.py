@@ -25,7 +25,7 @@ def pseudo_count_cost(squared_distance: np.ndarray, k: int, xi: float) -> np.nda
 
 
 def rescale(squared_distance: np.ndarray, distance: Distance, running_mean: float) -> np.ndarray:
-    """What the kernel takes for l^2 under each reading of "normalised" (METHOD.md, section 3)."""
+    """The squared distance in the kernel under each reading of the paper's "normalised" (docs/method.md)."""
     if distance == "raw":
         return squared_distance
     if distance == "mean":
@@ -39,7 +39,7 @@ def rescale(squared_distance: np.ndarray, distance: Distance, running_mean: floa
 def anticipation(intrinsic: np.ndarray, costs: np.ndarray, ended: np.ndarray, within: int = 10) -> float:
     """AUC with which c^I(s_t) tells states that meet a cost in the next `within` steps from those that do not.
 
-    All arrays are (time, member). Only states that are not themselves unsafe are asked, and only those whose
+    All arrays are (time, env). Only states that are not themselves unsafe count, and only those whose
     next `within` steps (or the rest of their episode) were seen. NaN when one of the two kinds is missing.
     """
     steps = len(costs)

@@ -30,7 +30,7 @@ class BlockIndex(NamedTuple):
     hulls: np.ndarray  # (2, dimensions, blocks): in each block
 
 
-def nearest(points: np.ndarray, queries: np.ndarray, k: int, workers: int = 1) -> np.ndarray:
+def nearest_distances(points: np.ndarray, queries: np.ndarray, k: int, workers: int = 1) -> np.ndarray:
     """Squared distances (queries, k) to the `k` nearest points, in rising order; infinite beyond their number.
 
     Fastest where a query is near to the one before it. The number of workers does not change a bit of the result.
@@ -209,7 +209,7 @@ def _to_points(query: np.ndarray, points: np.ndarray, bound: np.float32, out: np
 def _candidates(to_leaf: np.ndarray, bound: np.float32, out: np.ndarray) -> int:
     """The leaves that are near enough, the nearest of them first: soon a good bound. Returns their number."""
     count, first = 0, 0
-    for leaf in range(BLOCK):  # without branches: nobody could predict them
+    for leaf in range(BLOCK):  # without branches, which the processor could not predict
         out[count] = leaf
         first = count if to_leaf[leaf] < to_leaf[out[first]] else first
         count += to_leaf[leaf] < bound

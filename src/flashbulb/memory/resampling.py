@@ -1,9 +1,9 @@
 """Importance resampling of a data set's unsafe states towards the current policy.
 
-What should be reweighted is how often a state is visited, d^pi(s) / d^mu(s), which nobody knows. Products of action
-ratios along whole trajectories would estimate it without bias and with hopeless variance. So the ratio of one step
-stands in for it, pi(a|s) / mu(a|s): a state counts by how much more likely today's policy is to do there what the
-record did on its way to the cost. mu, the behaviour behind the record, is not recorded either and is fitted.
+The ideal weight of a state is the ratio of visitation frequencies d^pi(s) / d^mu(s), which is unknown. Products of
+action ratios along trajectories estimate it without bias but with too much variance. We use the ratio of one step,
+pi(a|s) / mu(a|s): a state counts by how much more likely the current policy is to take the recorded action there. The
+behaviour mu is not recorded and is fitted.
 """
 
 from __future__ import annotations

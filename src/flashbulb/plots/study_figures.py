@@ -33,12 +33,13 @@ from flashbulb.plots.learning_curves import (
     new_figure,
     save_figure,
 )
+from flashbulb.storage.run_directory import load_config
 
 COLUMNS = 4  # panels side by side
 POINTS = 125  # of a curve; more are only noise
 BIAS = {"critic_bias_rollout": "visited states", "critic_bias_rollout_risky": "risky states"}
 SUMMARY = {"normalised": "return (1: best label)", "violation_rate": "violation rate", "mean_excess": "mean excess"}
-KINDS = ("curves", "bias", "time", "bars")
+KINDS = ("curves", "bias", "time", "bars", "frontier")
 
 Labels = Mapping[str, str]
 TableRows = list[dict[str, str | float]]
@@ -56,6 +57,8 @@ def draw_study_figure(kind: str, runs: list[Path], output: Path, labels: Labels 
             figure = _bars(*tabulate(runs, labels), {"seconds": "seconds of training"})
         case "bars":
             figure = _bars(*tabulate(runs, labels), SUMMARY)
+        case "frontier":
+            figure = _frontier(tabulate(runs, labels)[0], runs)
         case _:
             raise UsageError(f"figure: unknown kind {kind!r}; the known ones are {', '.join(KINDS)}.")
     save_figure(figure, output)
@@ -138,6 +141,36 @@ def _bars(measured: TableRows, statistics: TableRows, panels: dict[str, str]) ->
         axes.set_axisbelow(True)
     _finish(figure, colours, _note({int(row["runs"]) for row in rows}))
     return figure
+
+
+def _frontier(measured: TableRows, runs: list[Path]) -> Any:
+    """A panel per task: return against cost, both over the last tenth of the run; a point per run, the mean larger."""
+    rows = _some([row for row in measured if row["steps"]], "no run has a finished iteration")
+    tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
+    colours = choose_colours({str(row["label"]): str(row["algorithm"]) for row in rows})
+    limits = {load_config(run).env: load_config(run).cost_limit for run in runs}
+    figure, panels = _grid(tasks, 1)
+    for task, (axes,) in panels.items():
+        for label, colour in colours.items():
+            own = [row for row in rows if (row["task"], row["label"]) == (task, label)]
+            cost, returns = ([float(row[name]) for row in own] for name in ("cost", "return"))
+            axes.scatter(cost, returns, s=12, color=colour, alpha=0.6, linewidth=0)
+            if own:
+                axes.scatter(np.mean(cost), np.mean(returns), s=60, color=colour, edgecolor="black", linewidth=0.6)
+        axes.axvline(limits[task], color="black", linestyle="--", linewidth=1)
+        axes.set(xlabel="episode cost, last tenth", ylabel="episode return, last tenth")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+    counts = {(row["task"], row["label"]): 0 for row in rows}
+    for row in rows:
+        counts[row["task"], row["label"]] += 1
+    _finish(figure, colours, f"A small dot per run, the mean large. {_count(set(counts.values()))}.", "cost limit")
+    return figure
+
+
+def _count(seeds: set[int]) -> str:
+    low, high = min(seeds), max(seeds)
+    return f"{high} seed{'s' * (high > 1)}" if low == high else f"{low} to {high} seeds"
 
 
 def _offset(index: int, count: int) -> float:

@@ -1,4 +1,4 @@
-"""The paper's experiments as data: one entry per figure.
+"""The paper's experiments as data, one entry per figure, and one of our own.
 
 The paper does not name the tasks of its Figures 2, 5, 7 and 13, nor the values of k in Figure 7; those are our choice.
 """
@@ -11,7 +11,7 @@ from typing import Any, Literal, NamedTuple
 
 from flashbulb.errors import UsageError
 
-FigureKind = Literal["curves", "bars", "bias", "time"]  # see plots/study_figures.py
+FigureKind = Literal["curves", "bars", "bias", "time", "frontier"]  # see plots/study_figures.py
 NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
 
 
@@ -142,6 +142,18 @@ _ALL = (
         _algorithms("mice-cpo", "mice-cpo-no-projection"),
         GYM,
         ("curves", "time"),
+    ),
+    Study(
+        "limit",
+        "Ours",
+        "Who stays under the limit while learning: return against cost, and violations.",
+        "trpo-pid exceeds its limit in at most a tenth of the iterations, and a memory lowers that further.",
+        (
+            *_algorithms("trpo-pid", "mice-salient"),
+            *_algorithms("cpo", "mice-cpo", "pid-lag", "mice-pid", "c-trpo", "sb-trpo", "cup", "saute", "simmer-pid"),
+        ),
+        ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", *MUJOCO[:2], "SafetyHopperVelocity-v1"),
+        ("frontier", "curves", "bars"),
     ),
 )
 

@@ -25,7 +25,7 @@ from flashbulb.storage.checkpoint import write_whole
 from flashbulb.storage.run_directory import RunDirectory, load_config, provenance
 from flashbulb.studies.catalogue import NO_SETTINGS, Study, Variant, get_study
 
-ScaleName = Literal["smoke", "short", "paper"]
+ScaleName = Literal["smoke", "short", "medium", "paper"]
 IRRELEVANT_SETTINGS = {"runs_dir", "threads", "vectorise"}  # they do not change the results
 
 
@@ -43,6 +43,7 @@ SCALES: dict[ScaleName, StudyScale] = {
         8_000, (0, 1), 2, {"num_envs": 4, "steps_per_iteration": 2_000, "checkpoint_every": 2, "bias_states": 4}
     ),
     "short": StudyScale(1_000_000, (0, 1, 2), 10),
+    "medium": StudyScale(2_000_000, (0, 1, 2), 10),
     "paper": StudyScale(10_000_000, (0, 1, 2, 3, 4, 5), 25),
 }
 

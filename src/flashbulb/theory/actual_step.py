@@ -1,7 +1,8 @@
-"""Training's own CPO step on a tabular softmax policy, with exact expectations in place of a batch.
+"""Training's own CPO step on a tabular softmax policy, with exact expectations in place of a batch; its own margin.
 
-The only module of `theory` that uses `algorithms`: Theorem 2 is about the policy that the update returns, so it must be
-checked on the implementation that training uses.
+The only module of `theory` that uses `algorithms`: Theorem 2 is about the policy that the update returns, and the
+frequency of violations about the margin that the controller keeps, so both must be checked on the implementation that
+training uses.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import numpy as np
 from gymnasium.spaces import Discrete
 
 from flashbulb.algorithms.cpo import cpo_rule, primal_step, solve_dual
+from flashbulb.algorithms.margin import Margin, margin_step
 from flashbulb.algorithms.policy import Categorical
 from flashbulb.algorithms.trust_region import trust_region_step
 from flashbulb.batch import ActorBatch
-from flashbulb.config import TrustRegionConfig
+from flashbulb.config import MarginConfig, TrustRegionConfig
 from flashbulb.theory.cmdp import Table
 
 
@@ -83,3 +85,35 @@ def closed_form_step(h_g: np.ndarray, h_b: np.ndarray, g: np.ndarray, b: np.ndar
     """The step x of Appendix A.1 by training's solve_dual and primal_step, given H^-1 g and H^-1 b."""
     arrays = (jnp.asarray(x, jnp.float32) for x in (h_g, h_b, g, b, c))
     return np.asarray(_closed_form(*arrays, TrustRegionConfig(kl=kl, recover="infeasible")), np.float64)
+
+
+@partial(jax.jit, static_argnames="config")
+def _margin_run(
+    start: Margin,
+    possible: jax.Array,
+    noise: jax.Array,
+    error: jax.Array,
+    limit: jax.Array,
+    violations: jax.Array,
+    config: MarginConfig,
+) -> tuple[jax.Array, jax.Array]:
+    def iteration(carry: tuple[Margin, jax.Array], sample: jax.Array) -> tuple[Any, tuple[jax.Array, jax.Array]]:
+        state, u = carry
+        chosen = jnp.searchsorted(possible, limit - u, side="right") - 1
+        cost = possible[jnp.maximum(chosen, 0)] + sample
+        after, u, _ = margin_step(state, cost, error, limit, violations, config)  # type: ignore[arg-type]
+        return (after, u), (cost, after.z)
+
+    _, (costs, z) = jax.lax.scan(iteration, (start, start.z * error), noise)
+    return costs, z
+
+
+def margin_run(
+    possible: np.ndarray, noise: np.ndarray, error: float, limit: float, violations: float, config: MarginConfig
+) -> tuple[np.ndarray, np.ndarray]:
+    """Measured costs (N,) and z (N + 1,) of a run whose iterations take the largest of the `possible` J_C (ascending)
+    that is at most limit - u, and measure it with noise; of the first iteration on, z moves."""
+    start = Margin.start(violations, config)._replace(reached=jnp.float32(1))
+    arrays = (jnp.asarray(x, jnp.float32) for x in (possible, noise, error, limit, violations))
+    costs, z = _margin_run(start, *arrays, config)
+    return np.asarray(costs), np.append(np.asarray(start.z), np.asarray(z))

@@ -1,4 +1,4 @@
-"""All checks in the order of the paper, and the table of `flashbulb theory`."""
+"""All checks in the order of the paper, then that of the margin, and the table of `flashbulb theory`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,15 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from flashbulb.errors import UsageError
-from flashbulb.theory import balancing, bias_dynamics, convergence, cost_bounds, cpo_dual, policy_step
+from flashbulb.theory import (
+    balancing,
+    bias_dynamics,
+    convergence,
+    cost_bounds,
+    cpo_dual,
+    policy_step,
+    violation_frequency,
+)
 from flashbulb.theory.bias_figure import draw_bias_curves
 from flashbulb.theory.cases import StatementCheck
 
@@ -57,6 +65,7 @@ CHECKS: tuple[Callable[[int, int], StatementCheck], ...] = (
     cost_bounds.pid_derivative_printed,
     cost_bounds.pid_derivative_misses_cost,
     cost_bounds.pid_derivative,
+    violation_frequency.violation_frequency,
 )
 
 HEADER = ("where", "statement", "cases", "worst slack", "holds")

@@ -27,6 +27,7 @@ from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
+from flashbulb.envs.base import clock_of
 from flashbulb.errors import Interrupted, RunError, UsageError
 from flashbulb.jax_setup import setup_jax
 from flashbulb.memory import CostStream, unsafe_states
@@ -64,6 +65,7 @@ def train(
         load_wandb()
     with _parts(config, env) as parts:
         state = _first_state(config, parts)
+        config = _without_clock(config, state, console)
         directory = RunDirectory.create(config)
         with directory.locked():
             save_spaces(directory.path, parts.env)
@@ -108,6 +110,15 @@ def resume(
         what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
         console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True)
         return _learn(config, directory, parts, state, console, tuple(callbacks))
+
+
+def _without_clock(config: Config, state: TrainState, console: Console) -> Config:
+    """The configuration that an environment without a clock allows: its episodes cannot be staggered, and without that
+    J_C must come from whole episodes."""
+    if not config.stagger or clock_of(state.env) is not None:
+        return config
+    console.print(f"{config.env} cannot be staggered; J_C is estimated from its episodes instead.", soft_wrap=True)
+    return dataclasses.replace(config, stagger=False, cost_estimate="episodes")
 
 
 class RunParts(NamedTuple):

@@ -117,12 +117,16 @@ def summary_text(metrics: dict[str, np.ndarray], config: Config, directory: RunD
     """The result as text, over the last tenth of the run and over all of it."""
     returns, cost = last_tenth(metrics["return"]), last_tenth(metrics["cost"]).mean()
     kept = "under" if cost <= config.cost_limit else "OVER"
+    above = metrics["cost"] > config.cost_limit
+    late = 100 * above[len(above) // 2 :].mean()
+    asked = "" if config.violations is None else f", asked for {100 * config.violations:.0f} % in the long run"
     return (
         f"\nAfter {metrics['steps'][-1]:,.0f} steps (mean of the last {len(returns)} iterations):\n"
         f"  episode return   {returns.mean():.2f}\n"
         f"  episode cost     {cost:.2f}  ({kept} the limit of {config.cost_limit:g})\n"
         f"Over the whole of training:\n"
-        f"  violation rate   {100 * metrics['violation_rate'][-1]:.0f} % of iterations above the limit\n"
+        f"  violation rate   {100 * metrics['violation_rate'][-1]:.0f} % of iterations above the limit, "
+        f"{late:.0f} % in the second half{asked}\n"
         f"  mean excess      {metrics['mean_excess'][-1]:.2f} above the limit per episode\n"
         f"  cost rate        {metrics['cost_rate'][-1]:.4f} per step\n"
         f"Curves: {directory.figure}\nMetrics: {directory.metrics}"
