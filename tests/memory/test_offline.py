@@ -101,6 +101,7 @@ def test_what_does_not_fit_is_refused_in_one_sentence(change, says, tmp_path):
     with pytest.raises(UsageError, match=says) as refusal:
         load_transitions(str(tmp_path / "bad.npz"), SIZE, (2,))
     assert str(refusal.value).startswith("memory.offline: ")
+    assert str(refusal.value).count("memory.offline") == 1, "one sentence is not quoted in another"
     assert "\n" not in str(refusal.value)
 
 

@@ -61,6 +61,8 @@ def _read_npz(source: str) -> dict[str, Any]:
             return _named(source, {name: file[name] for name in NAMES if name in file})
     except FileNotFoundError:
         raise _refuse(source, "there is no such file") from None
+    except UsageError:
+        raise
     except (OSError, ValueError, EOFError, zipfile.BadZipFile) as error:
         raise _refuse(source, f"it cannot be read ({error})") from None
 
