@@ -138,7 +138,12 @@ def test_what_is_imported_is_declared():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     optional = [name for extra, names in project["optional-dependencies"].items() if extra != "dev" for name in names]
     declared = {re.match(r"[\w-]+", name)[0].lower() for name in project["dependencies"] + optional}
-    distributions = {"PIL": "pillow", "annotated_types": "annotated-types", "tensorboardX": "tensorboardx"}
+    distributions = {
+        "PIL": "pillow",
+        "yaml": "pyyaml",
+        "annotated_types": "annotated-types",
+        "tensorboardX": "tensorboardx",
+    }
     ours = {"flashbulb", *sys.stdlib_module_names}
     for path in MODULES:
         for node in ast.walk(ast.parse(path.read_text())):

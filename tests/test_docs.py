@@ -112,13 +112,14 @@ def test_python_examples(workspace, monkeypatch, capsys):
 
 
 def test_options_named_in_the_docs_exist(capsys):
-    with pytest.raises(SystemExit):
-        parse_train(["mice-cpo", "TASK", "--help"])
+    for name in ("mice-cpo", "pid-lag", "ppo-lag", "saute", "constant-3-cpo", "focops", "p3o", "crpo", "ipo"):
+        with pytest.raises(SystemExit):
+            parse_train([name, "TASK", "--help"])
     known = set(re.findall(r"--[a-z][a-z0-9.-]*", capsys.readouterr().out))
     elsewhere = {"--episodes", "--to", "--json", "--video", "--states", "--rollouts", "--checkpoint", "--help"}
     elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations"}
     elsewhere |= {"--scale", "--status", "--tasks", "--algorithms", "--seeds", "--on", "--ray-address"}  # of study
-    elsewhere |= {"--plugin", "--env-kwargs.edge"}  # of every command; of an environment
+    elsewhere |= {"--plugin", "--env-kwargs.edge", "--config"}  # of every command; of an environment
     elsewhere |= {"--head", "--port", "--address", "--generate"}  # of Ray's commands
     elsewhere |= set(RENAMED_OPTIONS)
     for page in PAGES:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -398,3 +399,16 @@ def to_dict(config: Config) -> dict[str, Any]:
     plain["runs_dir"] = str(config.runs_dir)
     plain["init_from"] = None if config.init_from is None else str(config.init_from)
     return plain
+
+
+def flat_settings(config: Config) -> dict[str, Any]:
+    """Settings under their dotted names, as on the command line."""
+    return dict(_flatten(to_dict(config), ""))
+
+
+def _flatten(settings: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
+    return [
+        item
+        for name, value in settings.items()
+        for item in (_flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)])
+    ]

@@ -9,6 +9,7 @@ import pytest
 from flashbulb.algorithms.registry import configure
 from flashbulb.cli.main import run
 from flashbulb.cli.options import parse_train
+from flashbulb.errors import UsageError
 
 TRAIN = ["train", "cpo", "HazardField-v0"]
 
@@ -113,3 +114,21 @@ def test_old_spellings_work_with_a_note(old, new, capsys, tmp_path, monkeypatch)
     assert expected.err == ""
     (note,) = found.err.splitlines()
     assert "deprecated" in note
+
+
+def test_a_taken_name_is_refused_before_anything_heavy_is_imported(tmp_path):
+    (tmp_path / "runs" / "mine").mkdir(parents=True)
+    code = (
+        "import sys; from flashbulb.cli.main import run\n"
+        "from flashbulb.errors import UsageError\n"
+        f"try: run({[*TRAIN, '--name', 'mine']!r})\n"
+        "except UsageError as error: print(error, 'jax' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=tmp_path)
+    assert done.stdout == "name: 'mine' is taken in runs; choose another name. False\n"
+
+
+def test_evaluate_on_a_file_that_is_no_checkpoint(tmp_path):
+    (tmp_path / "data.npz").touch()
+    with pytest.raises(UsageError, match=r"data\.npz is not allowed; it must be the directory of a run"):
+        run(["evaluate", str(tmp_path / "data.npz")])

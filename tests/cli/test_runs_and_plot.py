@@ -99,6 +99,31 @@ def test_runs_of_other_lengths_meet_where_both_are(runs, tmp_path):
     np.testing.assert_array_equal(curves.steps, [300, 600])
 
 
+def test_runs_of_other_settings_are_no_seeds_of_each_other(tmp_path, capsys, monkeypatch):
+    from flashbulb.plots import learning_curves
+
+    paths = [made_run(tmp_path, f"run{seed}", seed=seed) for seed in range(2)]
+    paths.append(made_run(tmp_path, "loose", seed=0, cost_limit=40.0))
+    assert list(learning_curves.labels_of(paths).values()) == ["cpo, cost_limit 25.0"] * 2 + ["cpo, cost_limit 40.0"]
+    assert list(learning_curves.labels_of(paths[:2]).values()) == ["cpo", "cpo"]
+    drawn = []
+    monkeypatch.setattr(learning_curves, "draw_panel", lambda axes, group, name, colours: drawn.append(group))
+    assert run(["plot", str(paths[0]), f"{paths[0]}/../run0", str(paths[1]), "-o", str(tmp_path / "c.png")]) == 0
+    assert len(drawn[0]["cpo"].values["cost"]) == 2, "the same run twice is one"
+
+
+def test_two_seeds_show_their_range(monkeypatch):
+    from flashbulb.plots import learning_curves
+
+    values = {"cost": np.array([[1.0, 2.0], [3.0, 6.0]])}
+    curves = learning_curves.Curves("cpo", np.array([1.0, 2.0]), values, {25.0})
+    axes = learning_curves.new_figure(3, 3).subplots()
+    bands = []
+    monkeypatch.setattr(axes, "fill_between", lambda steps, low, high, **_: bands.append((low.tolist(), high.tolist())))
+    learning_curves.draw_panel(axes, {"cpo": curves}, "cost", {"cpo": "black"})
+    assert bands == [([1.0, 2.0], [3.0, 6.0])]
+
+
 def test_the_picture_has_the_limit_dashed_and_a_band(runs, tmp_path, capsys, monkeypatch):
     from matplotlib.figure import Figure
 

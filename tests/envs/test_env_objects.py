@@ -131,6 +131,7 @@ def test_an_error_shows_the_frames_of_the_user(how, tmp_path, capsys):
         flashbulb.train(
             "cpo", Slope, env_kwargs={"fail_at": 3}, vectorise=how, runs_dir=tmp_path, name="python", **SMALL
         )
+    assert not (tmp_path / "python").exists(), "a run without an iteration does not keep its name"
     (note,) = raised.value.__cause__.__notes__
     assert "in step" in note
     assert "in break_down" in note

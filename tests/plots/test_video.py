@@ -6,9 +6,9 @@ import pytest
 from PIL import Image
 
 import flashbulb
-from flashbulb.analysis.intrinsic_map import scene_of
 from flashbulb.envs import make
 from flashbulb.envs.navigation import render
+from flashbulb.envs.task_views import scene_of
 from flashbulb.errors import UsageError
 from flashbulb.plots import video
 from tests.training.small_run import made_run

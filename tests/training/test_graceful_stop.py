@@ -188,3 +188,15 @@ def test_on_the_command_line_it_is_one_sentence_and_exit_code_1(tmp_path):
     assert started.exitcode == 1
     assert "Traceback" not in output.read_text()
     assert "rewards that are not finite" in output.read_text().splitlines()[-1]
+
+
+def test_a_signal_before_the_loop_is_not_lost():
+    """The command line asks first, before JAX is imported; the loop then sees the same wish."""
+    with graceful_stop() as early:
+        os.kill(os.getpid(), signal.SIGTERM)
+        time.sleep(0.01)
+        with graceful_stop() as late:
+            assert late is early
+        assert early.code == 143
+    with graceful_stop() as later:
+        assert later.signal is None

@@ -142,10 +142,21 @@ def test_the_one_before_is_used_and_the_user_is_told(finished, tmp_path):
     assert (run / "checkpoints/000004.damaged").exists()
 
 
+def test_when_all_are_damaged_nothing_is_discarded(finished, tmp_path):
+    run = copy(finished, tmp_path)
+    metrics = (run / "metrics.csv").read_bytes()
+    for path in (run / "checkpoints").iterdir():
+        empty(path)
+    with pytest.raises(UsageError, match=r"no checkpoint of .* can be read; its metrics are kept"):
+        resume(run, Console(quiet=True))
+    assert (run / "metrics.csv").read_bytes() == metrics
+    assert (run / "checkpoints/000006.safetensors").exists()
+
+
 def test_without_any_checkpoint_it_begins_at_the_beginning(finished, tmp_path):
     run = copy(finished, tmp_path)
     for path in (run / "checkpoints").iterdir():
-        empty(path)
+        path.unlink()
     (run / "spaces.json").unlink()  # killed before it was written
     resume(run, Console(quiet=True))
     assert_identical(finished, run, 6)

@@ -19,12 +19,15 @@ from flashbulb.envs import CostVectorEnv, make
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 
 
-def make_training_env(algorithm: Algorithm, config: Config, env: CostVectorEnv | None = None) -> CostVectorEnv:
+def make_training_env(
+    algorithm: Algorithm, config: Config, env: CostVectorEnv | None = None, evaluating: bool = False
+) -> CostVectorEnv:
     """The task that the configuration names, or `env` in its place, as the algorithm's agent sees it."""
     if env is None:
         how = config.threads, config.vectorise, config.physics, config.env_kwargs
         env = make(config.env, config.num_envs, config.seed, *how)
-    return algorithm.augmentation_part.wrap(env, config)
+    part = algorithm.augmentation_part
+    return env if evaluating and part.training_only else part.wrap(env, config)
 
 
 def saute_wrap(env: CostVectorEnv, config: Config) -> CostVectorEnv:

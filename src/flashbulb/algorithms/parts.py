@@ -80,6 +80,8 @@ class AugmentationPart:
     tell: Callable[[CostVectorEnv, Any], None] = _tell_nothing
     """(env, state): called after each iteration, to tell the environment what has changed."""
     settings: tuple[str, ...] = ()
+    training_only: bool = False
+    """Whether an evaluation is on the task without it."""
     note: str = ""
     """What it adds to the observation, if anything, for messages about observations of the wrong size."""
 
@@ -127,14 +129,16 @@ _BUDGET_NOTE = "with what is left of the episode's cost budget, over the cost li
 
 def _budget(name: str) -> AugmentationPart:
     wrap, start, rewards = (_later("cost_budget", f"{name}_{function}") for function in ("wrap", "start", "rewards"))
-    return AugmentationPart(wrap, start, rewards, _later("cost_budget", "set_env_budget"), ("budget",), _BUDGET_NOTE)
+    return AugmentationPart(
+        wrap, start, rewards, _later("cost_budget", "set_env_budget"), ("budget",), note=_BUDGET_NOTE
+    )
 
 
 AUGMENTATIONS: dict[str, AugmentationPart] = {
     "none": AugmentationPart(),
     "saute": _budget("saute"),
     "simmer": _budget("simmer"),
-    "early-end": AugmentationPart(_end_early),
+    "early-end": AugmentationPart(_end_early, training_only=True),
 }
 
 

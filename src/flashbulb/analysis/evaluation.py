@@ -37,7 +37,7 @@ def evaluation_env(policy: TrainedPolicy, num_envs: int) -> CostVectorEnv:
     """The task as the algorithm's agent sees it, with the cost budget of the end of training."""
     config = policy.config
     config = dataclasses.replace(config, num_envs=num_envs, seed=evaluation_seed(config.seed))
-    env = make_training_env(algorithm_of(config), config)
+    env = make_training_env(algorithm_of(config), config, evaluating=True)
     if isinstance(env, BudgetWrapper) and policy.budget is not None:
         env.set_budget(policy.budget)
     return env

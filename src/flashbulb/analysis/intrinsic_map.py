@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,7 +13,8 @@ from flashbulb.config import MemoryConfig
 from flashbulb.envs import make
 from flashbulb.envs.hazard_field import MOTION, HazardField
 from flashbulb.envs.navigation import Navigation
-from flashbulb.envs.navigation.render import HALF_VIEW, Scene, take_scene
+from flashbulb.envs.navigation.render import HALF_VIEW, Scene
+from flashbulb.envs.task_views import scene_of
 from flashbulb.errors import UsageError
 
 SIDE = 49  # grid points along each side of the map
@@ -42,9 +44,9 @@ def observe_layout(env: Navigation | HazardField) -> LayoutViews:
     return LayoutViews(scene, positions, views.reshape(len(positions), HEADINGS, -1), motion)
 
 
-def map_env(env_id: str, seed: int) -> Navigation | HazardField:
+def map_env(env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None) -> Navigation | HazardField:
     """An environment to observe layouts in, reset to a layout of that seed."""
-    env = make(env_id, BATCH, seed)
+    env = make(env_id, BATCH, seed, env_kwargs=env_kwargs)
     if not isinstance(env, Navigation | HazardField):
         env.close()
         raise UsageError(f"run: {env_id} has no map; it must be a navigation task or HazardField-v0.")
@@ -107,26 +109,3 @@ def _view_distances(layout: LayoutViews, snapshot: MemorySnapshot, remembered: n
     """Squared distances (position, state) between normalised views, without the entries of motion."""
     here = snapshot.normalise(layout.views[:, heading])[:, layout.motion :]
     return cdist(here, snapshot.normalise(remembered)[:, layout.motion :], "sqeuclidean")
-
-
-def scene_of(task: Any, cost: float, env_index: int = 0) -> Scene:
-    """One environment of a task seen from above."""
-    if isinstance(task, Navigation):
-        return take_scene(task, env_index, cost)
-    layout = {name: rows[0] for name, rows in task.layout(np.array([env_index])).items()}
-    nothing = np.zeros((0, 3))
-    return Scene(
-        title=task.env_id,
-        robot="Point",
-        agent=np.array([*layout["position"], layout["heading"]]),
-        goal=layout["goal"],
-        hazards=np.c_[layout["hazards"], np.zeros(len(layout["hazards"]))],
-        vases=nothing,
-        buttons=nothing,
-        gremlins=nothing,
-        paths=nothing,
-        boundary=(np.inf, np.inf),
-        has_circle=False,
-        blind=False,
-        cost=cost,
-    )

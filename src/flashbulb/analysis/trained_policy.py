@@ -32,7 +32,11 @@ def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
 
 def run_directory(run: Path) -> Path:
     """The directory of a run that is named by it or by one of its checkpoints."""
-    return run.absolute().parent.parent if run.is_file() else run
+    if not run.is_file():
+        return run
+    if run.suffix != ".safetensors":
+        raise UsageError(f"run: {run} is not allowed; it must be the directory of a run or one of its checkpoints.")
+    return run.absolute().parent.parent
 
 
 def newest_arrays(directory: Path) -> Arrays:

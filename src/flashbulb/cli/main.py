@@ -17,6 +17,8 @@ Flashbulb: safe reinforcement learning with a limit on the cost caused during tr
   flashbulb train ALGORITHM TASK [options]   train, for example:
                                              flashbulb train mice-cpo SafetyHalfCheetahVelocity-v1 --steps 1e6
   flashbulb train ALGORITHM --help           all options of an algorithm, with their defaults
+  flashbulb train --config FILE.yaml         the same with settings of a file; options go on top of it
+  flashbulb config RUN                       a run's configuration as YAML; or config ALGORITHM TASK [options]
   flashbulb resume RUN                       continue an interrupted run; the result is that of an uninterrupted one
   flashbulb resume RUN --steps 2e7           make a run longer
   flashbulb runs [DIRECTORY]                 list runs with their return and cost
@@ -47,6 +49,7 @@ COMMANDS = {
     "memory": "run_commands",
     "report": "run_commands",
     "export": "policy_commands",
+    "config": "train_commands",
     "check": "train_commands",
     "study": "study_command",
     "algorithms": "train_commands",

@@ -10,6 +10,7 @@ import json
 import math
 import re
 import typing
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import tyro
@@ -64,24 +65,44 @@ def parse_train(arguments: list[str]) -> Config | None:
             return None
         raise UsageError("algorithm: missing; say `flashbulb train ALGORITHM TASK`.")
     env_kwargs, arguments = take_env_kwargs(arguments)
-    name, rest = arguments[0], arguments[1:]
-    algorithm = get_algorithm(name)
-    wants_help = any(argument in ("-h", "--help") for argument in rest)
-    if rest and not rest[0].startswith("-"):
-        env, rest = rest[0], rest[1:]
-    elif wants_help:
-        env = "TASK"
-    else:
-        raise UsageError(f"env: missing; say `flashbulb train {name} TASK`.")
-    unused = algorithm.unused_settings
+    settings, arguments = _take_config_file(arguments)
+    name, env, rest = _algorithm_and_env(arguments, settings)
+    unused = get_algorithm(name).unused_settings
     for word in rest:
         setting = word.partition("=")[0].removeprefix("--").partition(".")[0].replace("-", "_")
         if word.startswith("--") and setting in unused:
             raise UsageError(f"{word.partition('=')[0]}: {name} does not use it; see `flashbulb train {name} --help`.")
-    kind, program = _without(unused), f"flashbulb train {name} {env}"
-    default = configure(name, env, env_kwargs=env_kwargs)
-    options = parse_options(kind, rest, program, kind(**vars(default)))
+    for setting in settings:
+        if setting in unused:
+            raise UsageError(f"{setting}: {name} does not use it; remove it from the file.")
+    own = {setting: value for setting, value in settings.items() if setting not in ("algorithm", "env", "plugins")}
+    if env_kwargs:
+        given = own.get("env_kwargs")
+        own["env_kwargs"] = {**(given if isinstance(given, dict) else {}), **env_kwargs}
+    kind, default = _without(unused), configure(name, env, **own)
+    options = parse_options(kind, rest, f"flashbulb train {name} {env}", kind(**vars(default)))
     return validate(Config(**vars(options)))
+
+
+def _algorithm_and_env(arguments: list[str], settings: dict[str, Any]) -> tuple[str, str, list[str]]:
+    """Algorithm and task, from the arguments or else from the settings of a file, and the other arguments."""
+    if arguments and not arguments[0].startswith("-"):
+        name, rest = arguments[0], arguments[1:]
+    elif "algorithm" in settings:
+        name, rest = str(settings["algorithm"]), arguments
+    else:
+        raise UsageError("algorithm: missing; say `flashbulb train ALGORITHM TASK`, or have it in the file.")
+    get_algorithm(name)
+    wants_help = any(argument in ("-h", "--help") for argument in rest)
+    if rest and not rest[0].startswith("-"):
+        env, rest = rest[0], rest[1:]
+    elif "env" in settings:
+        env = str(settings["env"])
+    elif wants_help:
+        env = "TASK"
+    else:
+        raise UsageError(f"env: missing; say `flashbulb train {name} TASK`.")
+    return name, env, rest
 
 
 def _without(unused: frozenset[str]) -> type[Config]:
@@ -102,6 +123,21 @@ def _same_default(field: dataclasses.Field[Any]) -> Any:
     if field.default_factory is not dataclasses.MISSING:
         return dataclasses.field(default_factory=field.default_factory)
     return dataclasses.field(default=field.default)
+
+
+def _take_config_file(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Take `--config FILE` out of the arguments and read the file."""
+    for k, word in enumerate(arguments):
+        option, equals, value = word.partition("=")
+        if option != "--config":
+            continue
+        if not equals and k + 1 == len(arguments):
+            raise UsageError("config: missing; say --config FILE.")
+        from flashbulb.yaml_config import read_yaml
+
+        used = 1 if equals else 2
+        return read_yaml(Path(value if equals else arguments[k + 1])), arguments[:k] + arguments[k + used :]
+    return {}, arguments
 
 
 def take_env_kwargs(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:

@@ -9,9 +9,10 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from flashbulb.cli.options import parse_options, parse_train, take_env_kwargs
-from flashbulb.config import PositiveInt
+from flashbulb.config import Config, PositiveInt
 from flashbulb.errors import UsageError
 from flashbulb.plugins import load_installed
+from flashbulb.training.graceful_stop import graceful_stop
 
 
 def train_command(arguments: list[str]) -> int:
@@ -22,9 +23,37 @@ def train_command(arguments: list[str]) -> int:
 
         print(HELP, end="")
         return 0
-    from flashbulb.training.loop import train
+    refuse_taken_name(config)
+    with graceful_stop() as stop:
+        from flashbulb.training.loop import train
 
-    train(config)
+        if stop.signal is not None:
+            raise KeyboardInterrupt
+        train(config)
+    return 0
+
+
+def refuse_taken_name(config: Config) -> None:
+    """Refuse a run's name that is taken before the seconds that it takes to import JAX."""
+    if config.name is not None and (config.runs_dir / config.name).exists():
+        raise UsageError(f"name: {config.name!r} is taken in {config.runs_dir}; choose another name.")
+
+
+def config_command(arguments: list[str]) -> int:
+    """`flashbulb config RUN`, or `flashbulb config ALGORITHM TASK [options]`: the configuration as YAML."""
+    from flashbulb.algorithms.registry import get_algorithm
+    from flashbulb.storage.run_directory import load_config
+    from flashbulb.yaml_config import config_to_yaml
+
+    if len(arguments) == 1 and not arguments[0].startswith("-"):
+        config = load_config(Path(arguments[0]))
+    else:
+        parsed = parse_train(arguments)
+        if parsed is None:
+            print("flashbulb config RUN\nflashbulb config ALGORITHM TASK [options of train]")
+            return 0
+        config = parsed
+    print(config_to_yaml(config, get_algorithm(config.algorithm).unused_settings), end="")
     return 0
 
 
@@ -46,9 +75,12 @@ class ResumeOptions:
 def resume_command(arguments: list[str]) -> int:
     """`flashbulb resume RUN`: continue an interrupted run."""
     options = parse_options(ResumeOptions, arguments, "flashbulb resume")
-    from flashbulb.training.loop import resume
+    with graceful_stop() as stop:
+        from flashbulb.training.loop import resume
 
-    resume(options.run, threads=options.threads, steps=options.steps)
+        if stop.signal is not None:
+            raise KeyboardInterrupt
+        resume(options.run, threads=options.threads, steps=options.steps)
     return 0
 
 

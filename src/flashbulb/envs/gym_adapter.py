@@ -1,4 +1,4 @@
-"""Adapters in both directions: a Gymnasium environment as a batch of ours, and our tasks as Gymnasium environments.
+"""A Gymnasium environment of the user as a batch of ours.
 
 An environment object of the user cannot be written to a checkpoint without executing code when it is loaded. A snapshot
 of a `GymAdapter` therefore holds the seed of each episode and the actions since its start. `set_state` replays them and
@@ -9,11 +9,9 @@ from __future__ import annotations
 
 from typing import Any
 
-import gymnasium
 import numpy as np
 from gymnasium import spaces
 
-from flashbulb.envs import registry
 from flashbulb.envs.base import Info, State, StepResult, checked_actions, env_rows, final_info
 from flashbulb.envs.env_pool import EnvPool
 from flashbulb.envs.gym_single import PoolStep
@@ -133,43 +131,6 @@ class GymAdapter:
                     f"{self.env_id} did not repeat itself: the same seed and actions led environment {i} to another "
                     f"observation, so the run cannot be resumed exactly (see `flashbulb check {self.env_id}`)."
                 )
-
-
-class GymEnv(gymnasium.Env[np.ndarray, np.ndarray]):
-    """One of our tasks as `gymnasium.make("flashbulb/<id>")` returns it: a batch of one, the cost in `info["cost"]`.
-
-    The batch resets itself within the step; here the observation of an episode's last step is its last one.
-    """
-
-    metadata: dict[str, Any] = {"render_modes": []}  # noqa: RUF012 (Gymnasium's own declaration)
-
-    def __init__(self, env_id: str, render_mode: str | None = None) -> None:
-        self.render_mode = render_mode
-        entropy = np.random.SeedSequence().generate_state(1)[0]
-        self.vector_env = registry.make(env_id, num_envs=1, seed=int(entropy), threads=1)
-        self.observation_space = self.vector_env.single_observation_space
-        self.action_space = self.vector_env.single_action_space
-        self._at_start = False
-
-    def reset(
-        self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[np.ndarray, dict[str, Any]]:
-        super().reset(seed=seed)
-        # After an episode's end the batch is already at the start of the next one. Another reset would draw from its
-        # generator a second time and leave the random stream of the original task.
-        if seed is not None or not self._at_start:
-            self.vector_env.reset(seed)
-        self._at_start = True
-        return self.vector_env.observe()[0], {}
-
-    def step(self, action: np.ndarray) -> tuple[np.ndarray, float, bool, bool, dict[str, Any]]:
-        obs, reward, cost, terminated, truncated, info = self.vector_env.step(np.asarray(action)[None])
-        self._at_start = bool(terminated[0] or truncated[0])
-        last = info["final_obs"] if self._at_start else obs
-        return last[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), {"cost": float(cost[0])}
-
-    def close(self) -> None:
-        self.vector_env.close()
 
 
 def _shape(space: spaces.Space) -> tuple[int, ...]:

@@ -86,7 +86,13 @@ def register_gymnasium() -> None:
     for env_id in _MODULE_OF:
         name = f"{NAMESPACE}/{env_id}"
         if name not in gymnasium.registry:
-            gymnasium.register(name, entry_point="flashbulb.envs.gym_adapter:GymEnv", kwargs={"env_id": env_id})
+            gymnasium.register(
+                name,
+                entry_point="flashbulb.envs.gym_tasks:GymEnv",
+                vector_entry_point="flashbulb.envs.gym_tasks:GymVectorEnv",
+                max_episode_steps=500 if "Circle" in env_id else 1000,
+                kwargs={"env_id": env_id},
+            )
 
 
 def make(

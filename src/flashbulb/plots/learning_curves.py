@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flashbulb.analysis.statistics import iqm_band
-from flashbulb.config import Config
+from flashbulb.config import Config, flat_settings
 from flashbulb.errors import UsageError
 from flashbulb.storage.csv_log import recorded_iterations
 from flashbulb.storage.run_directory import load_config
@@ -51,7 +51,7 @@ def gather_curves(
     for run in runs:
         config, metrics = load_config(run), _known(read_metrics(run), ("steps", *names))
         if len(metrics["steps"]):
-            label = (labels or {}).get(run.name, config.algorithm)
+            label = (labels or {}).get(str(run), (labels or {}).get(run.name, config.algorithm))
             groups.setdefault(config.env, {}).setdefault(label, []).append((config, metrics))
     return {task: {label: _align(same) for label, same in group.items()} for task, group in groups.items()}
 
@@ -96,7 +96,8 @@ def draw_comparison(runs: list[Path], output: Path) -> None:
     for run in runs:
         if load_config(run) and not recorded_iterations(run / "metrics.csv"):
             raise UsageError(f"run: {run} has no finished iteration to draw; train for longer first.")
-    tasks = gather_curves(runs)
+    runs = list({run.resolve(): run for run in runs}.values())  # a run is no second seed of itself
+    tasks = gather_curves(runs, labels=labels_of(runs))
     colours = choose_colours(algorithms_of(tasks))
     figure = new_figure(10, 3.8 * len(tasks))
     rows = figure.subplots(len(tasks), len(PANELS), squeeze=False)
@@ -107,6 +108,29 @@ def draw_comparison(runs: list[Path], output: Path) -> None:
         draw_limits(axes[1], group)
         axes[1].legend(frameon=False, fontsize=8)
     save_figure(figure, output)
+
+
+# Settings in which the seeds of one experiment may differ.
+_OF_SEEDS = {"seed", "name", "runs_dir", "threads", "vectorise", "physics", "steps", "wandb", "plugins"}
+_OF_SEEDS |= {"checkpoint_every", "keep_checkpoints", "bias_every", "bias_states", "memory.snapshots"}
+
+
+def labels_of(runs: list[Path]) -> dict[str, str]:
+    """run -> its algorithm, followed by those settings in which runs of the algorithm on the task differ."""
+    configs = {str(run): load_config(run) for run in runs}
+    labels = {}
+    for run, config in configs.items():
+        peers = [
+            flat_settings(other)
+            for other in configs.values()
+            if (other.algorithm, other.env) == (config.algorithm, config.env)
+        ]
+        own = flat_settings(config)
+        differing = [
+            field for field in own if field not in _OF_SEEDS and any(peer.get(field) != own[field] for peer in peers)
+        ]
+        labels[run] = ", ".join([config.algorithm, *(f"{field} {own[field]}" for field in differing)])
+    return labels
 
 
 def draw_run(metrics: dict[str, np.ndarray], limit: float, title: str, output: Path) -> None:
@@ -135,8 +159,11 @@ def draw_panel(axes: Any, group: dict[str, Curves], name: str, colours: dict[str
         band = iqm_band(curves.values[name])
         legend = label if seeds == 1 else f"{label} ({seeds} seeds)"
         axes.plot(curves.steps, band.value, color=colours[label], label=legend)
+        low, high = band.low, band.high
+        if seeds == 2:  # too few for an interval: their range
+            low, high = curves.values[name].min(axis=0), curves.values[name].max(axis=0)
         if seeds > 1:
-            axes.fill_between(curves.steps, band.low, band.high, color=colours[label], alpha=0.2, linewidth=0)
+            axes.fill_between(curves.steps, low, high, color=colours[label], alpha=0.2, linewidth=0)
     # A band may be very wide; show the range of the seeds themselves.
     lowest = min(float(curves.values[name].min()) for curves in group.values())
     highest = max(float(curves.values[name].max()) for curves in group.values())

@@ -31,7 +31,7 @@ def spread_snapshots(snapshots: list[MemorySnapshot]) -> list[MemorySnapshot]:
 
 def draw_memory_maps(snapshots: list[MemorySnapshot], config: Config, seed: int | None, path: Path) -> None:
     """Each snapshot in the layout in which the agent had just paid most, or all in a layout of that seed."""
-    env = map_env(config.env, seed or 0)
+    env = map_env(config.env, seed or 0, config.env_kwargs)
     layouts: list[LayoutViews] = []
     try:
         for snapshot in snapshots:

@@ -2,31 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-import mujoco
 import numpy as np
 from PIL import Image
 
 from flashbulb.analysis.evaluation import evaluation_env, evaluation_seed
-from flashbulb.analysis.intrinsic_map import scene_of
 from flashbulb.analysis.rollout import rollout
 from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.envs.hazard_field import HazardField
-from flashbulb.envs.navigation import Navigation, render, render3d
+from flashbulb.envs.navigation import Navigation, render
 from flashbulb.envs.navigation.render import Scene
-from flashbulb.envs.simulator import FULL_PHYSICS
+from flashbulb.envs.task_views import renderer_of, scene_of, view3d
 from flashbulb.envs.velocity import VelocityTask
 from flashbulb.errors import UsageError
 
 FRAMES = 125  # at most; longer episodes are shown every few steps
 FPS = 20
-WIDTH, HEIGHT = 480, 360
 
 TakeFrame = Callable[[float], None]  # gets the cost since the frame before
 
@@ -37,11 +33,11 @@ def save_video(policy: TrainedPolicy, path: Path, deterministic: bool) -> str:
     env = evaluation_env(policy, 1)
     task: Any = env.env if isinstance(env, BudgetWrapper) else env
     try:
-        renderer = _renderer(task)
+        renderer = renderer_of(task)
         if renderer is not None:
             with renderer:
                 frames: list[Any] = []
-                _record(env, policy, deterministic, lambda cost: frames.append(_view3d(renderer, task)))
+                _record(env, policy, deterministic, lambda cost: frames.append(Image.fromarray(view3d(renderer, task))))
             _save_gif(path, frames)
             return "3D"
         _refuse_without_gl(task)
@@ -90,35 +86,6 @@ def _refuse_without_gl(task: Any) -> None:
             f"video: {task.env_id} is not one of Flashbulb's own tasks; film it with flashbulb.load_policy and "
             "gymnasium.wrappers.RecordVideo."
         )
-
-
-def _renderer(task: Any) -> Any:
-    """MuJoCo's renderer, or None where the task has no 3D view or the machine no GL."""
-    if not isinstance(task, Navigation | VelocityTask):
-        return None
-    model = task.model if isinstance(task, Navigation) else task.physics.model
-    model.vis.global_.offwidth = max(model.vis.global_.offwidth, WIDTH)
-    model.vis.global_.offheight = max(model.vis.global_.offheight, HEIGHT)
-    try:
-        with warnings.catch_warnings(action="ignore"):  # GLFW warns where there is no display
-            return mujoco.Renderer(model, HEIGHT, WIDTH)
-    except Exception:  # its type depends on the missing backend
-        return None
-
-
-def _view3d(renderer: Any, task: Navigation | VelocityTask) -> Image.Image:
-    if isinstance(task, Navigation):
-        renderer.update_scene(render3d.data_of(task, 0), render3d.view())
-        render3d.decorate(renderer.scene, task, 0)
-        return Image.fromarray(renderer.render())
-    model = task.physics.model
-    data = mujoco.MjData(model)
-    mujoco.mj_setState(model, data, task.physics.state[0], FULL_PHYSICS)
-    mujoco.mj_forward(model, data)
-    camera = mujoco.MjvCamera()
-    camera.lookat, camera.distance, camera.azimuth, camera.elevation = data.subtree_com[0], 4.5, 90, -15
-    renderer.update_scene(data, camera)
-    return Image.fromarray(renderer.render())
 
 
 def _save_gif(path: Path, frames: list[Image.Image]) -> None:

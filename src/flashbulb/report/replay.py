@@ -95,7 +95,7 @@ def record_episodes(env: CostVectorEnv, policy: TrainedPolicy, views: list[Any])
 
 def _add_maps(recorded: list[dict[str, Any]], views: list[ArenaView], config: Config, snapshot: MemorySnapshot) -> None:
     """Add maps of the intrinsic cost. The goal is part of the observation, so every new goal needs a new map."""
-    env = map_env(config.env, 0)
+    env = map_env(config.env, 0, config.env_kwargs)
     try:
         for episode, view in zip(recorded, views, strict=True):
             changes = view.goal_changes

@@ -23,8 +23,8 @@ from flashbulb.envs.navigation.tasks import (
     HAZARD_RADIUS,
 )
 from flashbulb.envs.simulator import FULL_PHYSICS
+from flashbulb.envs.task_views import scene_of
 from flashbulb.envs.velocity import VelocityTask
-from flashbulb.plots.video import scene_of
 from flashbulb.report.encoding import floats, points, quantised
 
 OBJECT_SIZES = {

@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from flashbulb.algorithms.registry import configure, get_algorithm
-from flashbulb.config import Config, to_dict
+from flashbulb.config import Config, flat_settings
 from flashbulb.envs.registry import resolve
 from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import write_whole
@@ -180,19 +180,6 @@ def check_existing_runs(plan: StudyPlan) -> None:
                     f"{field}: {run} was made with {found.get(field)!r}, not with {wanted[field]!r}; "
                     "name another --directory, or delete what is there."
                 )
-
-
-def flat_settings(config: Config) -> dict[str, Any]:
-    """Settings under their dotted names, as on the command line."""
-    return dict(_flatten(to_dict(config), ""))
-
-
-def _flatten(settings: Mapping[str, Any], prefix: str) -> list[tuple[str, Any]]:
-    return [
-        item
-        for name, value in settings.items()
-        for item in (_flatten(value, f"{prefix}{name}.") if isinstance(value, dict) else [(prefix + name, value)])
-    ]
 
 
 def _read_study_file(path: Path) -> dict[str, Any]:

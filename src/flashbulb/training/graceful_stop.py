@@ -25,15 +25,22 @@ class Wish:
         return 128 + (self.signal or 0)
 
 
+_outer: list[Wish] = []
+
+
 @contextlib.contextmanager
 def graceful_stop() -> Iterator[Wish]:
     """While inside, the first signal is a wish and the second does what it always did: it stops at once.
 
-    Python delivers signals to the main thread only; in any other one nothing changes.
+    Python delivers signals to the main thread only; in any other one nothing changes. Inside another one the wish is
+    that of the outer one: the command line asks for it before it imports JAX, whose import can lose an interrupt.
     """
     wish = Wish()
     if threading.current_thread() is not threading.main_thread():
         yield wish
+        return
+    if _outer:
+        yield _outer[-1]
         return
 
     def note(number: int, frame: FrameType | None) -> None:
@@ -50,7 +57,9 @@ def graceful_stop() -> Iterator[Wish]:
 
     for number in SIGNALS:
         signal.signal(number, note)
+    _outer.append(wish)
     try:
         yield wish
     finally:
+        _outer.pop()
         restore()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import shutil
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from flashbulb.config import Config
 from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.base import clock_of
-from flashbulb.errors import Interrupted, RunError
+from flashbulb.errors import Interrupted, RunError, UsageError
 from flashbulb.jax_setup import setup_jax
 from flashbulb.memory import CostStream, unsafe_states
 from flashbulb.memory.offline import load_transitions
@@ -69,7 +70,12 @@ def train(
         with directory.locked():
             save_spaces(directory.path, parts.env)
             console.print(f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
-            return _learn(config, directory, parts, state, console, tuple(callbacks))
+            try:
+                return _learn(config, directory, parts, state, console, tuple(callbacks))
+            except (RunError, UsageError):
+                if not directory.metrics.exists():
+                    shutil.rmtree(directory.path, ignore_errors=True)  # nothing to go on from, and its name is free
+                raise
 
 
 def resume(
@@ -144,6 +150,8 @@ def _learn(
         callbacks.start()
         begun = time.perf_counter()
         for n in range(state.iteration, config.iterations):
+            if stop.signal is not None:  # while the first iteration was prepared
+                break
             with _named(n, directory):
                 metrics: dict[str, Any] = bias_monitor.measure(state)
                 before = env.get_state() if n + 1 in snapshots else {}
@@ -252,6 +260,7 @@ def _first_state(config: Config, parts: RunParts) -> TrainState:
 def _newest_state(config: Config, directory: RunDirectory, parts: RunParts, console: Console) -> TrainState:
     """The newest undamaged checkpoint whose rows are in metrics.csv; if there is none, the state at the start."""
     checkpoints, rows = Checkpoints(directory.checkpoints), recorded_iterations(directory.metrics)
+    damaged: list[int] = []
     for done in reversed(checkpoints.iterations()):
         path = checkpoints.path(done)
         if done > rows:
@@ -259,11 +268,19 @@ def _newest_state(config: Config, directory: RunDirectory, parts: RunParts, cons
             console.print(sentence, soft_wrap=True)
             continue
         try:
-            return restore(path, parts.env, parts.learner, config)
+            state = restore(path, parts.env, parts.learner, config)
+            for unreadable in damaged:
+                checkpoints.set_aside(unreadable)
+            return state
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
             console.print(f"{sentence}; the one before is used.", soft_wrap=True)
-            checkpoints.set_aside(done)
+            damaged.append(done)
+    if damaged:
+        raise UsageError(
+            f"run: no checkpoint of {directory.path} can be read; its metrics are kept. To begin again from the start, "
+            f"delete {directory.checkpoints} first, or train anew under another name."
+        )
     return _first_state(config, parts)
 
 

@@ -8,8 +8,11 @@ from types import TracebackType
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
+from rich.table import Column
 
 from flashbulb.storage.csv_log import CsvRow
+
+WIDE = 130  # columns of a terminal from which on there is room for a bar
 
 
 def headline(row: CsvRow, limit: float, rate: float) -> str:
@@ -29,12 +32,13 @@ class TerminalProgress:
         self.limit = limit
         self._progress = Progress(
             SpinnerColumn(),
-            TextColumn("iteration {task.completed:.0f}/{task.total:.0f}"),
-            BarColumn(bar_width=20),
-            TextColumn("{task.description}"),
+            TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+            *([BarColumn(bar_width=20)] if console.width >= WIDE else []),
             TimeRemainingColumn(),
+            TextColumn("{task.description}", table_column=Column(no_wrap=True)),
             console=console,
         )
+        self._room = console.width - (56 if console.width >= WIDE else 34)  # for the numbers, beside the other columns
         self._task = self._progress.add_task("compiling", total=iterations, completed=done)
 
     def __enter__(self) -> TerminalProgress:
@@ -45,7 +49,7 @@ class TerminalProgress:
         self._progress.stop()
 
     def show(self, row: CsvRow, rate: float) -> None:
-        self._progress.update(self._task, advance=1, description=headline(row, self.limit, rate))
+        self._progress.update(self._task, advance=1, description=headline(row, self.limit, rate)[: self._room])
 
 
 class PlainProgress:

@@ -31,6 +31,15 @@ class Result(NamedTuple):
     metrics: dict[str, np.ndarray]
     summary: CsvRow
 
+    def __repr__(self) -> str:
+        """A few lines, and not all numbers."""
+        returns, cost = last_tenth(self.metrics["return"]), last_tenth(self.metrics["cost"])
+        return (
+            f"{self.directory}: {self.metrics['steps'][-1]:,.0f} steps in {len(self.metrics['steps'])} iterations\n"
+            f"  mean of the last {len(cost)}: return {returns.mean():.2f}, cost {cost.mean():.2f}\n"
+            f"  whole of training: {100 * self.summary['violation_rate']:.0f} % of iterations above the limit"
+        )
+
 
 class Recorder:
     """Continues from a state: rows that the files have beyond it are removed, since the loop will report them again."""
