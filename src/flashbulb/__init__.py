@@ -74,32 +74,37 @@ def train(
     return train_config(configure(algorithm, env, **given, **settings))
 
 
-def resume(run: str | Path, *, threads: int | None = None) -> Result:
+def resume(run: str | Path, *, threads: int | None = None, env: str | None = None) -> Result:
     """Continue an interrupted run to its end; the result is bit for bit that of an uninterrupted run.
 
     Args:
         run: The run's directory.
         threads: Threads to use (default: as the run was started); results do not depend on it.
+        env: The run's environment, which must be named again if it is "module:function": it is code of your own.
     """
     from flashbulb.training.loop import resume as resume_run
 
-    return resume_run(run, threads=threads)
+    return resume_run(run, threads=threads, trusted_env=env)
 
 
-def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
+def load_policy(run: str | Path, seed: int | None = None, env: str | None = None) -> TrainedPolicy:
     """Load the policy of a run; `load_policy(run).predict(observation)` returns an action.
 
     Args:
         run: A run's directory, for its newest checkpoint, or the path of a checkpoint.
         seed: Seed of the policy's own action samples, for `predict(observation, deterministic=False)`.
+        env: The run's environment, for `evaluate`; it must be named again if it is "module:function".
     """
     from flashbulb.analysis.trained_policy import load_policy as load
 
-    return load(run, seed)
+    return load(run, seed, env)
 
 
 def evaluate(
-    run: str | Path | TrainedPolicy, episodes: int = 100, deterministic: bool | None = None
+    run: str | Path | TrainedPolicy,
+    episodes: int = 100,
+    deterministic: bool | None = None,
+    env: str | None = None,
 ) -> dict[str, dict[str, MeanInterval]]:
     """Play episodes on seeds that training never used; return means with bootstrap intervals, by mode and measure.
 
@@ -109,10 +114,11 @@ def evaluate(
         run: A run's directory, a checkpoint, or a loaded policy.
         episodes: Episodes in each mode.
         deterministic: Whether to take the most likely action; None measures both "deterministic" and "stochastic".
+        env: The run's environment, which must be named again if it is "module:function": it is code of your own.
     """
     from flashbulb.analysis.evaluation import evaluate as evaluate_policy
 
-    policy = load_policy(run) if isinstance(run, str | Path) else run
+    policy = load_policy(run, env=env) if isinstance(run, str | Path) else run
     modes = {None: ("deterministic", "stochastic"), True: ("deterministic",), False: ("stochastic",)}
     return evaluate_policy(policy, episodes, modes[deterministic])
 

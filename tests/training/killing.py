@@ -52,7 +52,7 @@ def train_or_resume(directory: Path, algorithm: str, env: str, settings: dict) -
     with open(os.devnull, "w") as nowhere:
         console = Console(file=nowhere)
         if (directory / "config.json").exists():
-            resume(directory, console)
+            resume(directory, console, trusted_env=env)
         else:
             train(configure(algorithm, env, runs_dir=directory.parent, name=directory.name, **settings), console)
 

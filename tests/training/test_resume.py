@@ -21,7 +21,7 @@ from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import Checkpoints, Damaged, best_feasible, load_arrays
 from flashbulb.storage.csv_log import read_csv
 from flashbulb.storage.run_directory import load_config
-from flashbulb.training.loop import resume
+from flashbulb.training import loop
 from tests.training.killing import TINY, assert_identical, kill_at_random, run_to_end
 from tests.training.test_loop import tfrecords
 
@@ -64,6 +64,11 @@ def finished(tmp_path_factory):
     directory = tmp_path_factory.mktemp("finished") / "run"
     run_to_end(directory, "mice-cpo", FOREIGN, SHORT)
     return directory
+
+
+def resume(run, console=None):
+    """With the user's word for the environment."""
+    return loop.resume(run, console, trusted_env=FOREIGN)
 
 
 def copy(finished, tmp_path):
@@ -167,7 +172,7 @@ def test_a_checkpoint_whose_rows_were_lost_is_not_used(finished, tmp_path):
 
 def test_a_finished_run_says_so(finished, tmp_path, capsys):
     run = copy(finished, tmp_path)
-    result = flashbulb.resume(run)
+    result = flashbulb.resume(run, env=FOREIGN)
     assert capsys.readouterr().out.count("\n") == 1
     assert result.summary["steps"] == SHORT["steps"]
     assert_identical(finished, run, 6)

@@ -20,12 +20,17 @@ from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, load_arra
 from flashbulb.storage.run_directory import PolicySpaces, RunDirectory, load_config, load_spaces
 
 
-def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
-    """The policy of a run's newest checkpoint, or of the checkpoint named; `seed` is that of its samples."""
+def load_policy(run: str | Path, seed: int | None = None, env: str | None = None) -> TrainedPolicy:
+    """The policy of a run's newest checkpoint, or of the checkpoint named; `seed` is that of its samples.
+
+    `env` names the run's environment again if it is the user's own; `evaluate` then uses it (`envs/trusted_env.py`).
+    """
     directory = run_directory(Path(run))
     config, policy_spaces = load_config(directory), load_spaces(directory)
     arrays = load_arrays(Path(run)) if Path(run).is_file() else newest_arrays(directory)
-    return TrainedPolicy(arrays, policy_spaces, config, seed)
+    policy = TrainedPolicy(arrays, policy_spaces, config, seed)
+    policy.trusted_env = env
+    return policy
 
 
 def run_directory(run: Path) -> Path:
@@ -54,6 +59,7 @@ class TrainedPolicy:
 
     def __init__(self, arrays: Arrays, policy_spaces: PolicySpaces, config: Config, seed: int | None = None) -> None:
         self.config, self.spaces = config, policy_spaces
+        self.trusted_env: str | None = None  # the environment that the user has named
         self.policy = policy_for(policy_spaces.observations, policy_spaces.actions)
         self.params = _params(self.policy, arrays)
         self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()

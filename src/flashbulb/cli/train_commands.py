@@ -38,6 +38,8 @@ class ResumeOptions:
     """Directory of a run."""
     threads: PositiveInt | None = None
     """Threads for physics and nearest neighbours (default: as the run was started); results do not depend on it."""
+    env: str | None = None
+    """The run's environment, named again to allow its code to run; needed if it is module:function."""
 
 
 def resume_command(arguments: list[str]) -> int:
@@ -45,7 +47,7 @@ def resume_command(arguments: list[str]) -> int:
     options = parse_options(ResumeOptions, arguments, "flashbulb resume")
     from flashbulb.training.loop import resume
 
-    resume(options.run, threads=options.threads)
+    resume(options.run, threads=options.threads, trusted_env=options.env)
     return 0
 
 

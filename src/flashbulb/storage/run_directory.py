@@ -49,7 +49,6 @@ class RunDirectory:
     config = property(lambda self: self.path / "config.json")
     checkpoints = property(lambda self: self.path / "checkpoints")
     figure = property(lambda self: self.path / "curves.png")
-    how_to_resume = property(lambda self: f"flashbulb resume {shlex.quote(str(self.path))}")
 
     @classmethod
     def create(cls, config: Config) -> RunDirectory:
@@ -61,6 +60,10 @@ class RunDirectory:
         text = json.dumps({"format": FORMAT, "config": to_dict(config), **provenance()}, indent=2) + "\n"
         write_whole(directory.config, text.encode())
         return directory
+
+    def how_to_resume(self, env: str) -> str:
+        """The command that goes on with the run; an environment of the user's own is named again."""
+        return shlex.join(["flashbulb", "resume", str(self.path), *(["--env", env] if ":" in env else [])])
 
     @contextlib.contextmanager
     def locked(self) -> Iterator[None]:

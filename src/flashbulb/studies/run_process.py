@@ -47,7 +47,8 @@ def start_run(config: Config, run: Path, log: Path) -> subprocess.Popen[bytes]:
 def run_command(config: Config, run: Path) -> list[str]:
     """The arguments of `flashbulb` that train or resume the run."""
     if (run / SPACES_FILE).exists():
-        return ["resume", str(run), *(["--threads", str(config.threads)] if config.threads else [])]
+        words = ["resume", str(run), *(["--threads", str(config.threads)] if config.threads else [])]
+        return words + (["--env", config.env] if ":" in config.env else [])  # the study's own, not the directory's
     _remove_incomplete(run)
     return ["train", config.algorithm, config.env, *run_options(config)]
 

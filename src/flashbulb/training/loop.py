@@ -25,6 +25,7 @@ from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
+from flashbulb.envs.trusted_env import require_trusted
 from flashbulb.errors import Interrupted, RunError
 from flashbulb.jax_setup import setup_jax
 from flashbulb.memory import CostStream, make_cost_stream, unsafe_states
@@ -63,14 +64,21 @@ def train(config: Config, console: Console | None = None, env: CostVectorEnv | N
 
 
 def resume(
-    run: str | Path, console: Console | None = None, env: CostVectorEnv | None = None, threads: int | None = None
+    run: str | Path,
+    console: Console | None = None,
+    env: CostVectorEnv | None = None,
+    threads: int | None = None,
+    trusted_env: str | None = None,
 ) -> Result:
     """Go on with a run as if it had never stopped: same metrics, same parameters, bit for bit.
 
-    `env` must be given if `train` was given one; `threads` changes the speed and nothing else.
+    `env` must be given if `train` was given one; `threads` changes the speed and nothing else. `trusted_env` names the
+    run's environment again if it is the user's own (`envs/trusted_env.py`).
     """
     directory, config = RunDirectory(Path(run)), load_config(Path(run))
     config = validate(dataclasses.replace(config, threads=threads or config.threads))
+    if env is None or config.bias_every:  # the bias is measured in an environment of its own
+        require_trusted(config.env, trusted_env)
     console = console or Console()
     setup_jax()
     with directory.locked(), _parts(config, env) as (env, learner, stream):
@@ -127,7 +135,7 @@ def _learn(
                     break
     if state.iteration < config.iterations:
         done = f"stopped after {state.iteration} iterations"
-        raise Interrupted(f"{done}; go on with: {directory.how_to_resume}", stop.code)
+        raise Interrupted(f"{done}; go on with: {directory.how_to_resume(config.env)}", stop.code)
     return recorder.finish(console)
 
 
