@@ -26,6 +26,7 @@ def stranger(request, tmp_path, monkeypatch):
     (path / "payload.py").write_text(PAYLOAD)
     saved = json.loads((path / "config.json").read_text())
     saved["config"]["env"] = SOURCE
+    del saved["id"]  # a checkpoint that is bound to its run has the environment in it
     (path / "config.json").write_text(json.dumps(saved))
     monkeypatch.chdir(tmp_path)
     return path

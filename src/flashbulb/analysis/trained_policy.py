@@ -16,7 +16,7 @@ from flashbulb.algorithms.registry import get_algorithm
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
-from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, load_arrays, read_fields
+from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, read_fields
 from flashbulb.storage.run_directory import PolicySpaces, RunDirectory, load_config, load_spaces
 
 
@@ -27,7 +27,8 @@ def load_policy(run: str | Path, seed: int | None = None, env: str | None = None
     """
     directory = run_directory(Path(run))
     config, policy_spaces = load_config(directory), load_spaces(directory)
-    arrays = load_arrays(Path(run)) if Path(run).is_file() else newest_arrays(directory)
+    path = Path(run).absolute()
+    arrays = Checkpoints(path.parent).load(path).arrays if path.is_file() else newest_arrays(directory)
     policy = TrainedPolicy(arrays, policy_spaces, config, seed)
     policy.trusted_env = env
     return policy
@@ -43,7 +44,7 @@ def newest_arrays(directory: Path) -> Arrays:
     checkpoints = Checkpoints(RunDirectory(directory).checkpoints)
     for done in reversed(checkpoints.iterations()):
         try:
-            return load_arrays(checkpoints.path(done))
+            return checkpoints.load(checkpoints.path(done)).arrays
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
             print(f"flashbulb: {sentence}; the one before is used.", file=sys.stderr)

@@ -24,6 +24,7 @@ Flashbulb: safe reinforcement learning with a limit on the cost caused during tr
   flashbulb memory RUN [-o FILE]             map of the intrinsic cost, at several times of the run
   flashbulb report RUN... [-o FILE]          one HTML page of studies or runs: curves, tables, replays, memory map
   flashbulb export RUN --to onnx             the policy as a file for other programs
+  flashbulb verify RUN                       check that a run's files belong together and are undamaged
   flashbulb check MODULE:FUNCTION            check whether an environment of your own is ready to train
   flashbulb study [NAME] [options]           the paper's experiments, each as one command; --status, --scale
   flashbulb algorithms                       list the algorithms
@@ -43,6 +44,7 @@ COMMANDS = {
     "memory": "run_commands",
     "report": "run_commands",
     "export": "policy_commands",
+    "verify": "verify_command",
     "check": "train_commands",
     "study": "study_command",
     "algorithms": "train_commands",

@@ -201,9 +201,12 @@ def export_command(arguments: list[str]) -> int:
     options = parse_options(ExportOptions, arguments, "flashbulb export")
     from flashbulb.analysis.onnx_export import export_onnx
     from flashbulb.analysis.trained_policy import load_policy, run_directory
+    from flashbulb.storage.safe_files import refuse_link
 
     policy = load_policy(options.run)
     path = options.output or run_directory(options.run) / "policy.onnx"
+    if options.output is None:
+        refuse_link(path)
     export_onnx(policy, path)
     (size,) = policy.observation_space.shape
     print(f"{path}: observation (batch, {size}) -> action, after {policy.steps:,} steps")

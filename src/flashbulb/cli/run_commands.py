@@ -99,8 +99,11 @@ def memory_command(arguments: list[str]) -> int:
     from flashbulb.analysis.memory_snapshots import load_memory_snapshots
     from flashbulb.plots.memory_map import draw_memory_maps, spread_snapshots
     from flashbulb.storage.run_directory import load_config
+    from flashbulb.storage.safe_files import refuse_link
 
     path = options.output or options.run / "memory.png"
+    if options.output is None:
+        refuse_link(path)
     _check_output(path, (".png", ".pdf", ".svg"), "a .png, .pdf or .svg file")
     config = load_config(options.run)
     snapshots = spread_snapshots(load_memory_snapshots(options.run, config))

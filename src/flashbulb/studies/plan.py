@@ -21,8 +21,9 @@ from flashbulb.algorithms.registry import configure, get_algorithm
 from flashbulb.config import Config, to_dict
 from flashbulb.envs.registry import resolve
 from flashbulb.errors import UsageError
-from flashbulb.storage.checkpoint import write_whole
-from flashbulb.storage.run_directory import RunDirectory, load_config, provenance
+from flashbulb.storage.provenance import provenance
+from flashbulb.storage.run_directory import RunDirectory, load_config
+from flashbulb.storage.safe_files import write_whole
 from flashbulb.studies.catalogue import NO_SETTINGS, Study, Variant, get_study
 
 ScaleName = Literal["smoke", "short", "paper"]

@@ -71,8 +71,8 @@ def _option_values(value: Any) -> list[str]:
 
 def _remove_incomplete(run: Path) -> None:
     """Remove a directory whose process was killed while creating it: it can be neither trained nor resumed."""
-    for name in (".lock", "config.json", "config.json.tmp", f"{SPACES_FILE}.tmp"):
-        (run / name).unlink(missing_ok=True)
+    for path in (run / ".lock", run / "config.json", *run.glob("*.tmp")):
+        path.unlink(missing_ok=True)
     for path in (run / "checkpoints", run):
         if path.is_dir():
             path.rmdir()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -32,9 +33,10 @@ from flashbulb.memory import CostStream, make_cost_stream, unsafe_states
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
-from flashbulb.storage.csv_log import recorded_iterations
 from flashbulb.storage.loggers import load_wandb
-from flashbulb.storage.run_directory import RunDirectory, load_config, save_spaces
+from flashbulb.storage.provenance import changes_since
+from flashbulb.storage.resume_check import check_files, check_sealed_rows, require_beginning
+from flashbulb.storage.run_directory import SPACES_FILE, RunDirectory, check_spaces, load_config, save_spaces
 from flashbulb.training.bias_monitor import BiasMonitor
 from flashbulb.training.collect import Sampler, collect
 from flashbulb.training.graceful_stop import graceful_stop
@@ -82,13 +84,17 @@ def resume(
     console = console or Console()
     setup_jax()
     with directory.locked(), _parts(config, env) as (env, learner, stream):
-        save_spaces(directory.path, env)  # a run killed at its very start has none
+        check_spaces(directory.path, env)
         state = _newest_state(config, directory, env, learner, console)
+        if not (directory.path / SPACES_FILE).exists():  # it was killed at its very start
+            save_spaces(directory.path, env)
         if state.iteration >= config.iterations:
             result = read_result(directory)
             draw(directory, config, result)
             console.print(f"{directory.path} is finished; there is nothing to resume.", soft_wrap=True)
             return result
+        for change in changes_since(directory.path):
+            print(f"flashbulb: warning: {change}; the run may not end exactly as it would have.", file=sys.stderr)
         what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
         console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True)
         return _learn(config, directory, env, learner, stream, state, console)
@@ -207,8 +213,8 @@ def offline_pool(config: Config, env: CostVectorEnv) -> OfflinePool | None:
 def _newest_state(
     config: Config, directory: RunDirectory, env: CostVectorEnv, learner: Learner, console: Console
 ) -> TrainState:
-    """The newest undamaged checkpoint whose rows are in metrics.csv; if there is none, the state at the start."""
-    checkpoints, rows = Checkpoints(directory.checkpoints), recorded_iterations(directory.metrics)
+    """The newest undamaged checkpoint whose rows are in metrics.csv; the state at the start if there was none yet."""
+    checkpoints, rows = Checkpoints(directory.checkpoints), check_files(directory)
     for done in reversed(checkpoints.iterations()):
         path = checkpoints.path(done)
         if done > rows:
@@ -216,11 +222,13 @@ def _newest_state(
             console.print(sentence, soft_wrap=True)
             continue
         try:
-            return restore(path, env, learner, config)
+            file = checkpoints.load(path)
+            check_sealed_rows(directory, file, path.name)
+            return restore(file.arrays, path, env, learner, config)
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
             console.print(f"{sentence}; the one before is used.", soft_wrap=True)
-            checkpoints.set_aside(done)
+    require_beginning(directory, rows, checkpoints.iterations(), config.checkpoint_every)
     return start(env, learner, config)
 
 
