@@ -209,6 +209,7 @@ def test_an_environment_that_has_changed_is_refused(finished, tmp_path):
 def test_nothing_is_replaced_before_the_first_iteration_is_done(finished, tmp_path, monkeypatch):
     run = copy(finished, tmp_path)
     half(newest(run))
+    (run / "checkpoints/.000008.safetensors.0123.tmp").touch()
     before = files(run)
 
     def fail(*arguments):
@@ -223,6 +224,7 @@ def test_nothing_is_replaced_before_the_first_iteration_is_done(finished, tmp_pa
     assert_identical(finished, run, 6)
     assert (run / "metrics.csv.old").read_bytes() == (finished / "metrics.csv").read_bytes()
     assert (run / "checkpoints/000006.damaged").exists()
+    assert not list(run.rglob("*.tmp"))
 
 
 def test_a_folder_that_leads_elsewhere_is_refused(finished, tmp_path):

@@ -62,11 +62,14 @@ class TrainedPolicy:
         self.config, self.spaces = config, policy_spaces
         self.trusted_env: str | None = None  # the environment that the user has named
         self.policy = policy_for(policy_spaces.observations, policy_spaces.actions)
-        self.params = _params(self.policy, arrays)
-        self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()
-        self.critics = Critics(_network(arrays, "critics/networks/"), ())
-        self.steps = int(arrays["totals/steps"])
-        self.budget = float(arrays["budget/budget"]) if "budget/budget" in arrays else None
+        try:
+            self.params = _params(self.policy, arrays)
+            self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()
+            self.critics = Critics(_network(arrays, "critics/networks/"), ())
+            self.steps = int(arrays["totals/steps"])
+            self.budget = float(arrays["budget/budget"]) if "budget/budget" in arrays else None
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"checkpoint: it holds no policy of {config.algorithm} ({error}).") from None
         self.rng = np.random.default_rng(seed)
 
     @property

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import importlib
 import os
+import signal
 import sys
 from typing import NoReturn
 
 from flashbulb import __version__
 from flashbulb.errors import Interrupted, RunError, UsageError
+from flashbulb.shown_text import printable
 
 HELP = """\
 Flashbulb: safe reinforcement learning with a limit on the cost caused during training.
@@ -68,16 +70,18 @@ def main(arguments: list[str] | None = None) -> NoReturn:
         print(f"flashbulb: {_one_line(error)}", file=sys.stderr)
         code = 1
     except Interrupted as interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # another Ctrl-C during the exit would print a traceback
         print(f"flashbulb: {interrupted}", file=sys.stderr)
         code = interrupted.code
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("flashbulb: interrupted.", file=sys.stderr)
         code = 130
     except BrokenPipeError:  # the reader closed the pipe, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:  # a file that cannot be read or written
-        where = f"{error.filename}: " if error.filename else ""
+        where = printable(f"{error.filename}: ") if error.filename else ""
         print(f"flashbulb: {where}{error.strerror or _one_line(error)}.", file=sys.stderr)
         code = 1
     sys.exit(code)
@@ -113,5 +117,5 @@ def _replace_old_spellings(arguments: list[str]) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    """The message without the line breaks that the user's input may contain."""
-    return " ".join(str(error).split())
+    """The message without line breaks and control characters, which names in it may contain."""
+    return printable(" ".join(str(error).split()))

@@ -25,13 +25,14 @@ class VerifyOptions:
 def verify_command(arguments: list[str]) -> int:
     """`flashbulb verify RUN`: exit code 1 if something is damaged."""
     options = parse_options(VerifyOptions, arguments, "flashbulb verify")
+    from flashbulb.shown_text import printable
     from flashbulb.storage.verify_run import verify
 
     verdict = verify(options.run)
     for note in verdict.notes:
-        print(f"Note: {note}.")
+        print(printable(f"Note: {note}."))
     for problem in verdict.problems:
-        print(f"Problem: {problem}")
+        print(printable(f"Problem: {problem}"))
     if verdict.problems:
         return 1
     print(f"{options.run} is whole: {verdict.rows} iterations, {verdict.files} checkpoints and memories.")

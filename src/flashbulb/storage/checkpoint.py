@@ -181,6 +181,8 @@ class Checkpoints:
         file = load_file(path)
         if file.about.get("kind", self.kind) != self.kind:
             raise Damaged(f"checkpoint: {path} is a {file.about['kind']} and no {self.kind}; name another one.")
+        if self.kind == "checkpoint" and "totals/iterations" not in file.arrays:  # one of a time without kinds
+            raise Damaged(f"checkpoint: {path} is no checkpoint, but something else; name another one.")
         require_own(path, file.about, self.identity)
         return file
 

@@ -107,9 +107,13 @@ def load_config(run: Path) -> Config:
     if version == 1 and isinstance(plain, dict) and "recipe" in plain:
         plain = {"algorithm": plain["recipe"], **{name: value for name, value in plain.items() if name != "recipe"}}
     try:
-        return rebuild(plain)
-    except UsageError as error:
+        config = rebuild(plain)
+    except (UsageError, RecursionError) as error:
         raise UsageError(f"run: {path} is not a configuration ({str(error).rstrip('.')}).") from None
+    for field, name in (("algorithm", config.algorithm), ("env", config.env)):
+        if not name.isprintable():  # it would reach the terminal
+            raise UsageError(f"run: {path} is not a configuration ({field}: {name!r} has control characters).")
+    return config
 
 
 class PolicySpaces(NamedTuple):
@@ -148,9 +152,11 @@ def load_spaces(directory: Path) -> PolicySpaces:
         plain = read_json(path)
         observations, actions = _space_from_dict(plain["observation"]), _space_from_dict(plain["action"])
         steps = int(plain["max_episode_steps"])
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UsageError(f"run: {path} cannot be read ({error}); name the directory of a run.") from None
-    assert isinstance(observations, spaces.Box)
+    except (OSError, ValueError, KeyError, TypeError, AssertionError, OverflowError, MemoryError) as error:
+        reason = " ".join(str(error).split())[:200]
+        raise UsageError(f"run: {path} cannot be read ({reason}); name the directory of a run.") from None
+    if not isinstance(observations, spaces.Box) or len(observations.shape) != 1:
+        raise UsageError(f"run: {path} has no box of one dimension for observations; name the directory of a run.")
     return PolicySpaces(observations, actions, steps)
 
 

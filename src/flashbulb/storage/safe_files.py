@@ -14,6 +14,8 @@ import stat
 from pathlib import Path
 from typing import Any
 
+from flashbulb.cores import most_bytes
+
 SMALL = 2**24  # bytes of a JSON file, at most
 
 
@@ -49,7 +51,7 @@ def read_regular(path: Path, limit: int | None = None) -> bytes:
         found = os.fstat(handle)
         if not stat.S_ISREG(found.st_mode):
             raise OSError(errno.EINVAL, "it is no ordinary file", str(path))
-        most = limit or os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") // 4
+        most = limit or most_bytes()
         if found.st_size > most:
             raise OSError(errno.EFBIG, f"it has {found.st_size:,} bytes, more than {most:,}", str(path))
         return file.read()

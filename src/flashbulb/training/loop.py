@@ -32,6 +32,7 @@ from flashbulb.jax_setup import setup_jax
 from flashbulb.memory import CostStream, make_cost_stream, unsafe_states
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool
+from flashbulb.shown_text import printable
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
 from flashbulb.storage.loggers import load_wandb
 from flashbulb.storage.provenance import changes_since
@@ -61,7 +62,11 @@ def train(config: Config, console: Console | None = None, env: CostVectorEnv | N
         directory = RunDirectory.create(config)
         with directory.locked():
             save_spaces(directory.path, env)
-            console.print(f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
+            console.print(
+                f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}",
+                soft_wrap=True,
+                markup=False,
+            )
             return _learn(config, directory, env, learner, stream, state, console)
 
 
@@ -91,12 +96,13 @@ def resume(
         if state.iteration >= config.iterations:
             result = read_result(directory)
             draw(directory, config, result)
-            console.print(f"{directory.path} is finished; there is nothing to resume.", soft_wrap=True)
+            console.print(f"{directory.path} is finished; there is nothing to resume.", soft_wrap=True, markup=False)
             return result
         for change in changes_since(directory.path):
-            print(f"flashbulb: warning: {change}; the run may not end exactly as it would have.", file=sys.stderr)
+            note = f"flashbulb: warning: {change}; the run may not end exactly as it would have."
+            print(printable(note), file=sys.stderr)
         what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
-        console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True)
+        console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True, markup=False)
         return _learn(config, directory, env, learner, stream, state, console)
 
 
@@ -219,7 +225,7 @@ def _newest_state(
         path = checkpoints.path(done)
         if done > rows:
             sentence = f"{directory.metrics} ends before {path.name}; an earlier checkpoint is used."
-            console.print(sentence, soft_wrap=True)
+            console.print(sentence, soft_wrap=True, markup=False)
             continue
         try:
             file = checkpoints.load(path)
@@ -227,7 +233,7 @@ def _newest_state(
             return restore(file.arrays, path, env, learner, config)
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
-            console.print(f"{sentence}; the one before is used.", soft_wrap=True)
+            console.print(f"{sentence}; the one before is used.", soft_wrap=True, markup=False)
     require_beginning(directory, rows, checkpoints.iterations(), config.checkpoint_every)
     return start(env, learner, config)
 

@@ -68,6 +68,9 @@ class Recorder:
         for later in self.checkpoints.iterations():
             if later > done:
                 self.checkpoints.set_aside(later)
+        for folder in (self.directory.path, self.directory.checkpoints, self.directory.path / "memories"):
+            for left in folder.glob(".*.tmp"):  # by a process that was killed while it wrote
+                left.unlink(missing_ok=True)
         self._continues = None
 
     def checkpoint(self, state: TrainState) -> None:
@@ -90,7 +93,9 @@ class Recorder:
         with writing(self.directory):
             result = read_result(self.directory)
             draw(self.directory, self.config, result)
-        console.print(summary_text(result.metrics, self.config, self.directory), soft_wrap=True, highlight=False)
+        console.print(
+            summary_text(result.metrics, self.config, self.directory), soft_wrap=True, highlight=False, markup=False
+        )
         return result
 
 
