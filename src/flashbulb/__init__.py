@@ -128,21 +128,21 @@ def resume(
     from flashbulb.training.loop import resume as resume_run
 
     batch = env if not isinstance(env, type) and isinstance(env, CostVectorEnv) else None
-    if env is not None and batch is None:
-        name_env(env)
-    return resume_run(run, _console(verbose), batch, threads, callbacks, steps)
+    named = None if env is None or batch is not None else name_env(env)
+    return resume_run(run, _console(verbose), batch, threads, callbacks, steps, trusted_env=named)
 
 
-def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
+def load_policy(run: str | Path, seed: int | None = None, env: str | None = None) -> TrainedPolicy:
     """Load the policy of a run; `load_policy(run).predict(observation)` returns an action.
 
     Args:
         run: A run's directory, for its newest checkpoint, or the path of a checkpoint.
         seed: Seed of the policy's own action samples, for `predict(observation, deterministic=False)`.
+        env: The run's environment, for `evaluate`; it must be named again if it is "module:function".
     """
     from flashbulb.analysis.trained_policy import load_policy as load
 
-    return load(run, seed)
+    return load(run, seed, env)
 
 
 def evaluate(
@@ -160,13 +160,16 @@ def evaluate(
         run: A run's directory, a checkpoint, or a loaded policy.
         episodes: Episodes in each mode.
         deterministic: Whether to take the most likely action; None measures both "deterministic" and "stochastic".
-        env: Another environment than that of training, or the same one if it was given as an object.
+        env: Another environment than that of training, or the same one; it must be given again if it is an object or
+            "module:function", because it is code of your own.
         env_kwargs: Its arguments (default: those of training).
     """
     from flashbulb.analysis.evaluation import evaluate as evaluate_policy
 
     policy = load_policy(run) if isinstance(run, str | Path) else run
-    policy = policy.on(None if env is None else name_env(env), None if env_kwargs is None else dict(env_kwargs))
+    named = None if env is None else name_env(env)
+    policy = policy.on(named, None if env_kwargs is None else dict(env_kwargs))
+    policy.trusted_env = named or policy.trusted_env
     modes = {None: ("deterministic", "stochastic"), True: ("deterministic",), False: ("stochastic",)}
     return evaluate_policy(policy, episodes, modes[deterministic])
 

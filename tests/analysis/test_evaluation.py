@@ -22,6 +22,7 @@ from tests.envs import gym_examples
 from tests.training.small_run import made_run
 
 TASKS = "tests.envs.gym_examples"
+SIX = f"{TASKS}:make_six"
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +51,7 @@ class Unequal:
 
 
 def test_exactly_the_episodes_asked_for_and_no_bias_to_short_ones(six):
-    policy = flashbulb.load_policy(six)
+    policy = flashbulb.load_policy(six, env=SIX)
     episodes = run_episodes(Unequal(3), policy, 7, deterministic=True)
     assert sorted(episodes.lengths.tolist()) == [1, 1, 1, 2, 2, 3, 3]
     np.testing.assert_array_equal(episodes.returns, episodes.lengths)
@@ -58,7 +59,7 @@ def test_exactly_the_episodes_asked_for_and_no_bias_to_short_ones(six):
 
 
 def test_the_episodes_are_those_of_the_environment_by_hand(six):
-    policy = flashbulb.load_policy(six)
+    policy = flashbulb.load_policy(six, env=SIX)
     env = evaluation_env(policy, 2)
     episodes = run_episodes(env, policy, 4, deterministic=True)
     from flashbulb.envs.gym_adapter import episode_seed
@@ -84,7 +85,7 @@ def test_seeds_are_disjoint_from_training(seed):
 
 
 def test_the_normaliser_stays_frozen_and_results_repeat(six):
-    policy = flashbulb.load_policy(six)
+    policy = flashbulb.load_policy(six, env=SIX)
     before = [array.copy() for array in policy.normalise]
     first = evaluate(policy, 5, ("deterministic", "stochastic"))
     assert first == evaluate(policy, 5, ("deterministic", "stochastic"))
@@ -94,7 +95,7 @@ def test_the_normaliser_stays_frozen_and_results_repeat(six):
 
 
 def test_a_budget_algorithm_is_evaluated_with_its_last_budget(tmp_path):
-    policy = flashbulb.load_policy(made_run(tmp_path, "s", "simmer-pid", f"{TASKS}:make_six", cost_limit=20.0))
+    policy = flashbulb.load_policy(made_run(tmp_path, "s", "simmer-pid", SIX, cost_limit=20.0), env=SIX)
     env = evaluation_env(policy, 2)
     obs, _ = env.reset()
     np.testing.assert_allclose(obs[:, -1], 17.0 / 20.0)
@@ -123,13 +124,14 @@ def test_share_over_the_limit_counts_strictly():
 
 def test_endless_episodes_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(evaluation, "MAX_LENGTH_FACTOR", 0.02)
-    policy = flashbulb.load_policy(made_run(tmp_path, "e", "cpo", f"{TASKS}:broken_endless"))
+    endless = f"{TASKS}:broken_endless"
+    policy = flashbulb.load_policy(made_run(tmp_path, "e", "cpo", endless), env=endless)
     with pytest.raises(RunError, match="give it a time limit"):
         evaluate(policy, 2, ("deterministic",))
 
 
 def test_the_command_prints_a_table_or_json(six, capsys):
-    assert run(["evaluate", str(six), "--episodes", "6"]) == 0
+    assert run(["evaluate", str(six), "--env", SIX, "--episodes", "6"]) == 0
     table = capsys.readouterr().out
     for words in (
         "deterministic",
@@ -140,7 +142,7 @@ def test_the_command_prints_a_table_or_json(six, capsys):
         "6 epis",
     ):
         assert words in table
-    assert run(["evaluate", str(six), "--episodes", "6", "--json", "--stochastic"]) == 0
+    assert run(["evaluate", str(six), "--env", SIX, "--episodes", "6", "--json", "--stochastic"]) == 0
     plain = json.loads(capsys.readouterr().out)
     assert "deterministic" not in plain
     assert plain["episodes"] == 6
@@ -155,4 +157,4 @@ def test_the_command_prints_a_table_or_json(six, capsys):
 )
 def test_wrong_options_are_one_sentence(six, extra, says):
     with pytest.raises(UsageError, match=says):
-        run(["evaluate", str(six), *extra])
+        run(["evaluate", str(six), "--env", SIX, *extra])

@@ -69,7 +69,8 @@ def test_a_velocity_task_without_gl_is_a_sentence(no_gl, tmp_path):
 
 
 def test_a_task_of_a_user_is_a_sentence(no_gl, tmp_path):
-    policy = flashbulb.load_policy(made_run(tmp_path, "r", "cpo", "tests.envs.gym_examples:make_six"))
+    source = "tests.envs.gym_examples:make_six"
+    policy = flashbulb.load_policy(made_run(tmp_path, "r", "cpo", source), env=source)
     with pytest.raises(UsageError, match="RecordVideo"):
         video.save_video(policy, tmp_path / "a.gif", deterministic=True)
 

@@ -4,7 +4,7 @@ import json
 
 import numpy as np
 
-from flashbulb.storage.checkpoint import Checkpoints, load_arrays, save_tree
+from flashbulb.storage.checkpoint import Checkpoints, load_arrays
 from flashbulb.storage.csv_log import CsvLog
 from tests.training.small_run import made_run
 
@@ -26,7 +26,7 @@ def example_run(runs_dir, name, algorithm="cpo", env="HazardField-v0", seed=0, m
         arrays = load_arrays(checkpoint)
         states = np.random.default_rng(3).uniform(0, 1, (40, arrays["memory/states"].shape[1]))
         arrays |= {"memory/states": states.astype(np.float32), "memory/iterations": np.full(40, ITERATIONS)}
-        save_tree(checkpoint, arrays)
+        Checkpoints(path / "checkpoints").save(ITERATIONS, arrays)
     return path
 
 

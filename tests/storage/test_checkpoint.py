@@ -12,6 +12,7 @@ from flashbulb.analysis.trained_policy import load_policy
 from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import (
     STATE_NAMES,
+    Checkpoints,
     Damaged,
     checksum,
     file_name,
@@ -74,7 +75,8 @@ def metadata(path):
 def to_format_1(run):
     """Rewrite a run as the version before formats would have written it."""
     config = json.loads((run / "config.json").read_text())
-    assert config.pop("format") == 2
+    assert config.pop("format") == 3
+    assert config.pop("id")
     config["config"] = {"recipe": config["config"].pop("algorithm"), **config["config"]}
     (run / "config.json").write_text(json.dumps(config))
     old = {file_name(name, FORMAT_1): array for name, array in load_arrays(newest(run)).items()}
@@ -86,7 +88,7 @@ def to_format_1(run):
 def test_names_in_files_do_not_change(algorithm, tmp_path):
     path = newest(made_run(tmp_path, "r", algorithm, policy={"hidden": (4, 4)}, critic={"hidden": (4, 4)}))
     assert {name for name in load_arrays(path) if not name.startswith("env/")} == COMMON | OWN[algorithm]
-    assert metadata(path)["format"] == 2
+    assert metadata(path)["format"] == 3
 
 
 def test_a_renamed_field_keeps_its_name_in_the_file(tmp_path):
@@ -145,13 +147,13 @@ def test_runs_of_format_1_are_read(algorithm, tmp_path):
 def test_a_newer_format_is_one_sentence(tmp_path):
     run = made_run(tmp_path, "r")
     path, arrays = newest(run), load_arrays(newest(run))
-    path.write_bytes(save(arrays, metadata={"flashbulb": json.dumps({"format": 3, "sha256": "of another kind"})}))
-    with pytest.raises(UsageError, match=r"000004.safetensors has format 3; .* reads formats up to 2\.$") as caught:
+    path.write_bytes(save(arrays, metadata={"flashbulb": json.dumps({"format": 4, "sha256": "of another kind"})}))
+    with pytest.raises(UsageError, match=r"000004.safetensors has format 4; .* reads formats up to 3\.$") as caught:
         load_policy(run)
     assert not isinstance(caught.value, Damaged), "it must not be renamed as damaged by resume"
     config = json.loads((run / "config.json").read_text())
-    (run / "config.json").write_text(json.dumps(config | {"format": 3}))
-    with pytest.raises(UsageError, match=r"config.json has format 3; .* reads formats up to 2\.$"):
+    (run / "config.json").write_text(json.dumps(config | {"format": 4}))
+    with pytest.raises(UsageError, match=r"config.json has format 4; .* reads formats up to 3\.$"):
         load_config(run)
     for wrong in (None, "two", []):
         (run / "config.json").write_text(json.dumps(config | {"format": wrong}))
@@ -159,12 +161,13 @@ def test_a_newer_format_is_one_sentence(tmp_path):
             load_config(run)
 
 
-def test_a_run_of_format_1_is_resumed_as_one_of_format_2(tmp_path):
+def test_a_run_of_format_1_is_resumed_as_one_of_today(tmp_path):
     """The state is restored to the last bit; columns that the old file does not have are added to it."""
     runs = [made_run(tmp_path, name, "mice-cpo", iterations=3, done=2) for name in ("two", "one")]
     for run in runs:  # a made run has a random state of Adam, with negative variances
         arrays = load_arrays(newest(run))
-        save_tree(newest(run), {name: np.zeros_like(a) if "optimiser" in name else a for name, a in arrays.items()})
+        zeros = {name: np.zeros_like(a) if "optimiser" in name else a for name, a in arrays.items()}
+        Checkpoints(newest(run).parent).save(2, zeros)
     to_format_1(runs[1])
     for run in runs:
         resume(run, Console(quiet=True))
@@ -175,4 +178,4 @@ def test_a_run_of_format_1_is_resumed_as_one_of_format_2(tmp_path):
     rows = [read_csv(run / "metrics.csv") for run in runs]
     np.testing.assert_equal(rows[1], rows[0])
     assert np.isnan(rows[1]["kl"]).tolist() == [True, True, False]
-    assert metadata(newest(runs[1]))["format"] == 2
+    assert metadata(newest(runs[1]))["format"] == 3

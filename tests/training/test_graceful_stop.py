@@ -60,8 +60,8 @@ def test_a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on(number, c
     assert 9 <= done < 200
     assert Checkpoints(run / "checkpoints").iterations()[-1] == done
     last = output.read_text().strip().splitlines()[-1]
-    assert last == f"flashbulb: stopped after {done} iterations; go on with: flashbulb resume {run}"
-    resume(run, Console(quiet=True))
+    assert last == f"flashbulb: stopped after {done} iterations; go on with: flashbulb resume {run} --env {WALK}"
+    resume(run, Console(quiet=True), trusted_env=WALK)
     assert_identical(untouched, run, 200)
 
 
@@ -111,7 +111,7 @@ def test_a_full_disk_stops_the_run_and_making_space_lets_it_go_on(untouched, tmp
     whole = read_csv(run / "metrics.csv")
     assert len(whole["cost"]) > 14
     load_arrays(max((run / "checkpoints").glob("*.safetensors")))
-    resume(run, Console(quiet=True))
+    resume(run, Console(quiet=True), trusted_env=WALK)
     assert_identical(untouched, run, 200)
 
 

@@ -17,11 +17,11 @@ from tensorboardX.proto.event_pb2 import SessionLog
 
 import flashbulb
 from flashbulb.algorithms.registry import configure
-from flashbulb.errors import UsageError
+from flashbulb.errors import RunError, UsageError
 from flashbulb.storage.checkpoint import Checkpoints, Damaged, best_feasible, load_arrays
-from flashbulb.storage.csv_log import read_csv
+from flashbulb.storage.csv_log import CsvLog, read_csv
 from flashbulb.storage.run_directory import load_config
-from flashbulb.training.loop import resume
+from flashbulb.training import loop
 from tests.training.killing import TINY, assert_identical, kill_at_random, run_to_end
 from tests.training.test_loop import tfrecords
 
@@ -64,6 +64,11 @@ def finished(tmp_path_factory):
     directory = tmp_path_factory.mktemp("finished") / "run"
     run_to_end(directory, "mice-cpo", FOREIGN, SHORT)
     return directory
+
+
+def resume(run, console=None):
+    """With the user's word for the environment."""
+    return loop.resume(run, console, trusted_env=FOREIGN)
 
 
 def copy(finished, tmp_path):
@@ -142,25 +147,100 @@ def test_the_one_before_is_used_and_the_user_is_told(finished, tmp_path):
     assert (run / "checkpoints/000004.damaged").exists()
 
 
-def test_when_all_are_damaged_nothing_is_discarded(finished, tmp_path):
-    run = copy(finished, tmp_path)
-    metrics = (run / "metrics.csv").read_bytes()
-    for path in (run / "checkpoints").iterdir():
-        empty(path)
-    with pytest.raises(UsageError, match=r"no checkpoint of .* can be read; its metrics are kept"):
-        resume(run, Console(quiet=True))
-    assert (run / "metrics.csv").read_bytes() == metrics
-    assert (run / "checkpoints/000006.safetensors").exists()
-
-
-def test_without_any_checkpoint_it_begins_at_the_beginning(finished, tmp_path):
+def test_killed_before_its_first_checkpoint_it_begins_at_the_beginning(finished, tmp_path):
     run = copy(finished, tmp_path)
     for path in (run / "checkpoints").iterdir():
         path.unlink()
+    for name in ("metrics.csv", "timing.csv"):
+        path = run / name
+        path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:3]))
     (run / "spaces.json").unlink()  # killed before it was written
     resume(run, Console(quiet=True))
     assert_identical(finished, run, 6)
     assert (run / "spaces.json").read_bytes() == (finished / "spaces.json").read_bytes()
+    assert (run / "episodes.csv.old").read_bytes() == (finished / "episodes.csv").read_bytes()
+
+
+def files(run):
+    """Contents of all files but the lock."""
+    return {path: path.read_bytes() for path in run.rglob("*") if path.is_file() and path.name != ".lock"}
+
+
+def refused(run, says):
+    before = files(run)
+    with pytest.raises(UsageError, match=says) as caught:
+        resume(run, Console(quiet=True))
+    assert "\n" not in str(caught.value)
+    assert files(run) == before
+
+
+@pytest.mark.parametrize("damage", [empty, missing])
+def test_without_any_checkpoint_that_can_be_used_it_is_refused(damage, finished, tmp_path):
+    run = copy(finished, tmp_path)
+    for path in (run / "checkpoints").iterdir():
+        damage(path)
+    refused(run, r"6 iterations in metrics.csv and no checkpoint that can be used; .* \(nothing was changed\)")
+
+
+@pytest.mark.parametrize("name", ["metrics.csv", "episodes.csv", "timing.csv"])
+@pytest.mark.parametrize("number", [b"7", b"x", b""])
+def test_a_wrong_number_in_an_early_row_is_refused(name, number, finished, tmp_path):
+    run = copy(finished, tmp_path)
+    header, first, *rest = (run / name).read_bytes().splitlines(keepends=True)
+    (run / name).write_bytes(b"".join([header, number + first[first.index(b",") :], *rest]))
+    refused(run, f"{name} is damaged")
+
+
+def test_rows_of_two_processes_are_refused(finished, tmp_path):
+    run = copy(finished, tmp_path)
+    lines = (run / "metrics.csv").read_bytes().splitlines(keepends=True)
+    (run / "metrics.csv").write_bytes(b"".join([*lines, *lines[4:]]))
+    refused(run, "row 7 is of iteration 3, not of 6")
+
+
+def test_an_environment_that_has_changed_is_refused(finished, tmp_path):
+    run = copy(finished, tmp_path)
+    saved = json.loads((run / "spaces.json").read_text())
+    saved["action"]["high"][0] = 3.0
+    (run / "spaces.json").write_text(json.dumps(saved))
+    refused(run, "other spaces than tests.envs.gym_examples:make_walk")
+
+
+def test_nothing_is_replaced_before_the_first_iteration_is_done(finished, tmp_path, monkeypatch):
+    run = copy(finished, tmp_path)
+    half(newest(run))
+    (run / "checkpoints/.000008.safetensors.0123.tmp").touch()
+    before = files(run)
+
+    def fail(*arguments):
+        raise RunError("broken")
+
+    monkeypatch.setattr(loop, "iterate", fail)
+    with pytest.raises(RunError, match="broken"):
+        resume(run, Console(quiet=True))
+    assert {path: files(run)[path] for path in before} == before
+    monkeypatch.undo()
+    resume(run, Console(quiet=True))
+    assert_identical(finished, run, 6)
+    assert (run / "metrics.csv.old").read_bytes() == (finished / "metrics.csv").read_bytes()
+    assert (run / "checkpoints/000006.damaged").exists()
+    assert not list(run.rglob("*.tmp"))
+
+
+def test_a_folder_that_leads_elsewhere_is_refused(finished, tmp_path):
+    run = copy(finished, tmp_path)
+    (run / "checkpoints").rename(tmp_path / "elsewhere")
+    (run / "checkpoints").symlink_to(tmp_path / "elsewhere")
+    refused(run, "checkpoints is a symbolic link")
+
+
+def test_an_iteration_that_another_process_wrote_stops_the_run(tmp_path):
+    log = CsvLog(tmp_path / "metrics.csv")
+    log.write([{"iteration": 0, "cost": 0.5}])
+    CsvLog(tmp_path / "metrics.csv").write([{"iteration": 1, "cost": 0.5}])
+    with pytest.raises(RunError, match="changed by another process"):
+        log.write([{"iteration": 1, "cost": 0.25}])
+    assert read_csv(log.path)["cost"].tolist() == [0.5, 0.5]
 
 
 def test_a_checkpoint_whose_rows_were_lost_is_not_used(finished, tmp_path):
@@ -178,7 +258,7 @@ def test_a_checkpoint_whose_rows_were_lost_is_not_used(finished, tmp_path):
 
 def test_a_finished_run_says_so(finished, tmp_path, capsys):
     run = copy(finished, tmp_path)
-    result = flashbulb.resume(run)
+    result = flashbulb.resume(run, env=FOREIGN)
     assert capsys.readouterr().out.count("\n") == 1
     assert result.summary["steps"] == SHORT["steps"]
     assert_identical(finished, run, 6)
@@ -264,6 +344,7 @@ def test_networks_of_other_sizes_are_refused(finished, tmp_path):
     run = copy(finished, tmp_path)
     config = json.loads((run / "config.json").read_text())
     config["config"]["policy"]["hidden"] = [5]
+    del config["id"]  # a run of the time before checkpoints were bound to their settings
     (run / "config.json").write_text(json.dumps(config))
     with pytest.raises(UsageError, match="other sizes"):
         resume(run, Console(quiet=True))

@@ -14,6 +14,7 @@ from flashbulb.analysis.statistics import MeanInterval, mean_interval
 from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.budget_wrapper import BudgetWrapper
+from flashbulb.envs.trusted_env import require_trusted
 from flashbulb.errors import RunError
 
 SEED_OFFSET = 2**31  # training and evaluation seeds lie in different halves of the 32-bit numbers
@@ -36,6 +37,7 @@ def evaluation_seed(seed: int) -> int:
 def evaluation_env(policy: TrainedPolicy, num_envs: int) -> CostVectorEnv:
     """The task as the algorithm's agent sees it, with the cost budget of the end of training."""
     config = policy.config
+    require_trusted(config.env, policy.trusted_env)
     config = dataclasses.replace(config, num_envs=num_envs, seed=evaluation_seed(config.seed))
     env = make_training_env(algorithm_of(config), config, evaluating=True)
     if isinstance(env, BudgetWrapper) and policy.budget is not None:

@@ -10,10 +10,11 @@ from scipy.spatial.distance import cdist
 
 from flashbulb.analysis.memory_snapshots import MemorySnapshot
 from flashbulb.config import MemoryConfig
-from flashbulb.envs import make
+from flashbulb.envs import env_ids, make
 from flashbulb.envs.hazard_field import MOTION, HazardField
 from flashbulb.envs.navigation import Navigation
 from flashbulb.envs.navigation.render import HALF_VIEW, Scene
+from flashbulb.envs.registry import NAMESPACE
 from flashbulb.envs.task_views import scene_of
 from flashbulb.errors import UsageError
 
@@ -46,9 +47,11 @@ def observe_layout(env: Navigation | HazardField) -> LayoutViews:
 
 def map_env(env_id: str, seed: int, env_kwargs: Mapping[str, Any] | None = None) -> Navigation | HazardField:
     """An environment to observe layouts in, reset to a layout of that seed."""
-    env = make(env_id, BATCH, seed, env_kwargs=env_kwargs)
+    own = env_id.removeprefix(f"{NAMESPACE}/") in env_ids()  # others have no map, and are not imported to find out
+    env = make(env_id, BATCH, seed, env_kwargs=env_kwargs) if own else None
     if not isinstance(env, Navigation | HazardField):
-        env.close()
+        if env is not None:
+            env.close()
         raise UsageError(f"run: {env_id} has no map; it must be a navigation task or HazardField-v0.")
     env.reset(seed=seed)
     return env

@@ -14,9 +14,10 @@ from flashbulb.envs import State
 from flashbulb.errors import UsageError
 from flashbulb.memory import FlashbulbMemory
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
-from flashbulb.storage.checkpoint import Arrays, Checkpoints, load_arrays, read_fields, save_tree
+from flashbulb.storage.checkpoint import Arrays, Checkpoints, read_fields
 
 FOLDER = "memories"
+KINDS = {FOLDER: "memory", "checkpoints": "checkpoint"}  # of the files in a folder
 
 
 class MemorySnapshot(NamedTuple):
@@ -39,7 +40,8 @@ def snapshot_iterations(config: Config) -> set[int]:
 def save_memory_snapshot(run: Path, done: int, memory: FlashbulbMemory, normaliser: Normaliser, env: State) -> None:
     """Save the memory after `done` iterations; `env` is the state of one environment."""
     (run / FOLDER).mkdir(exist_ok=True)
-    save_tree(Checkpoints(run / FOLDER).path(done), {"memory": memory, "normaliser": normaliser, "env": env})
+    files = Checkpoints(run / FOLDER, KINDS[FOLDER])
+    files.save(done, {"memory": memory, "normaliser": normaliser, "env": env})
 
 
 def most_dangerous_env(state: State, costs: np.ndarray, ended: np.ndarray) -> State:
@@ -63,10 +65,10 @@ def load_memory_snapshots(run: Path, config: Config) -> list[MemorySnapshot]:
         raise UsageError(
             f"run: {run} was made by {config.algorithm}, which has no memory; name a run of a mice algorithm."
         )
-    for folder in (FOLDER, "checkpoints"):
-        files = Checkpoints(run / folder)
+    for folder, kind in KINDS.items():
+        files = Checkpoints(run / folder, kind)
         if files.iterations():
-            return [read_snapshot(load_arrays(files.path(done)), done) for done in files.iterations()]
+            return [read_snapshot(files.load(files.path(done)).arrays, done) for done in files.iterations()]
     raise UsageError(f"run: {run} has saved no memory yet; train for longer first.")
 
 

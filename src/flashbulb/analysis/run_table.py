@@ -20,8 +20,8 @@ import numpy as np
 from flashbulb.algorithms.registry import get_algorithm
 from flashbulb.analysis.run_measures import measures
 from flashbulb.analysis.statistics import Interval, improvement, iqm, iqm_interval
-from flashbulb.storage.checkpoint import write_whole
 from flashbulb.storage.run_directory import load_config
+from flashbulb.storage.safe_files import write_whole
 
 TableRow = dict[str, str | float]
 

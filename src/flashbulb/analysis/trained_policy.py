@@ -18,16 +18,22 @@ from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
-from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, load_arrays, read_fields
+from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, read_fields
 from flashbulb.storage.run_directory import PolicySpaces, RunDirectory, load_config, load_spaces
 
 
-def load_policy(run: str | Path, seed: int | None = None) -> TrainedPolicy:
-    """The policy of a run's newest checkpoint, or of the checkpoint named; `seed` is that of its samples."""
+def load_policy(run: str | Path, seed: int | None = None, env: str | None = None) -> TrainedPolicy:
+    """The policy of a run's newest checkpoint, or of the checkpoint named; `seed` is that of its samples.
+
+    `env` names the run's environment again if it is the user's own; `evaluate` then uses it (`envs/trusted_env.py`).
+    """
     directory = run_directory(Path(run))
     config, policy_spaces = load_config(directory), load_spaces(directory)
-    arrays = load_arrays(Path(run)) if Path(run).is_file() else newest_arrays(directory)
-    return TrainedPolicy(arrays, policy_spaces, config, seed)
+    path = Path(run).absolute()
+    arrays = Checkpoints(path.parent).load(path).arrays if path.is_file() else newest_arrays(directory)
+    policy = TrainedPolicy(arrays, policy_spaces, config, seed)
+    policy.trusted_env = env
+    return policy
 
 
 def run_directory(run: Path) -> Path:
@@ -44,7 +50,7 @@ def newest_arrays(directory: Path) -> Arrays:
     checkpoints = Checkpoints(RunDirectory(directory).checkpoints)
     for done in reversed(checkpoints.iterations()):
         try:
-            return load_arrays(checkpoints.path(done))
+            return checkpoints.load(checkpoints.path(done)).arrays
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
             print(f"flashbulb: {sentence}; the one before is used.", file=sys.stderr)
@@ -60,12 +66,16 @@ class TrainedPolicy:
 
     def __init__(self, arrays: Arrays, policy_spaces: PolicySpaces, config: Config, seed: int | None = None) -> None:
         self.config, self.spaces = config, policy_spaces
+        self.trusted_env: str | None = None  # the environment that the user has named
         self.policy = policy_for(policy_spaces.observations, policy_spaces.actions)
-        self.params = _params(self.policy, arrays)
-        self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()
-        self.critics = Critics(_network(arrays, "critics/networks/"), ())
-        self.steps = int(arrays["totals/steps"])
-        self.budget = float(arrays["budget/budget"]) if "budget/budget" in arrays else None
+        try:
+            self.params = _params(self.policy, arrays)
+            self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()
+            self.critics = Critics(_network(arrays, "critics/networks/"), ())
+            self.steps = int(arrays["totals/steps"])
+            self.budget = float(arrays["budget/budget"]) if "budget/budget" in arrays else None
+        except (KeyError, TypeError, ValueError) as error:
+            raise UsageError(f"checkpoint: it holds no policy of {config.algorithm} ({error}).") from None
         self.rng = np.random.default_rng(seed)
 
     @property

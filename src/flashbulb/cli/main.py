@@ -5,11 +5,13 @@ from __future__ import annotations
 import difflib
 import importlib
 import os
+import signal
 import sys
 from typing import NoReturn
 
 from flashbulb import __version__
 from flashbulb.errors import Interrupted, RunError, UsageError
+from flashbulb.shown_text import printable
 
 HELP = """\
 Flashbulb: safe reinforcement learning with a limit on the cost caused during training.
@@ -28,6 +30,7 @@ Flashbulb: safe reinforcement learning with a limit on the cost caused during tr
   flashbulb memory RUN [-o FILE]             map of the intrinsic cost, at several times of the run
   flashbulb report RUN... [-o FILE]          one HTML page of studies or runs: curves, tables, replays, memory map
   flashbulb export RUN --to onnx             the policy as a file for other programs
+  flashbulb verify RUN                       check that a run's files belong together and are undamaged
   flashbulb check MODULE:FUNCTION            check whether an environment of your own is ready to train
   flashbulb study [NAME] [options]           the paper's experiments, each as one command; --status, --scale
   flashbulb algorithms                       list the algorithms
@@ -50,6 +53,7 @@ COMMANDS = {
     "report": "run_commands",
     "export": "policy_commands",
     "config": "train_commands",
+    "verify": "verify_command",
     "check": "train_commands",
     "study": "study_command",
     "algorithms": "train_commands",
@@ -76,16 +80,18 @@ def main(arguments: list[str] | None = None) -> NoReturn:
                 print(note, file=sys.stderr)
         code = 1
     except Interrupted as interrupted:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # another Ctrl-C during the exit would print a traceback
         print(f"flashbulb: {interrupted}", file=sys.stderr)
         code = interrupted.code
     except KeyboardInterrupt:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)
         print("flashbulb: interrupted.", file=sys.stderr)
         code = 130
     except BrokenPipeError:  # the reader closed the pipe, as in `| head`
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         code = 0
     except OSError as error:  # a file that cannot be read or written
-        where = f"{error.filename}: " if error.filename else ""
+        where = printable(f"{error.filename}: ") if error.filename else ""
         print(f"flashbulb: {where}{error.strerror or _one_line(error)}.", file=sys.stderr)
         code = 1
     sys.exit(code)
@@ -144,5 +150,5 @@ def _replace_old_spellings(arguments: list[str]) -> list[str]:
 
 
 def _one_line(error: Exception) -> str:
-    """The message without the line breaks that the user's input may contain."""
-    return " ".join(str(error).split())
+    """The message without line breaks and control characters, which names in it may contain."""
+    return printable(" ".join(str(error).split()))

@@ -34,6 +34,8 @@ class EvaluateOptions:
     """Print JSON instead of a table."""
     video: Path | None = None
     """Record one episode to this GIF: in 3D where OpenGL is available, from above otherwise."""
+    env: str | None = None
+    """The run's environment, named again to allow its code to run; needed if it is module:function."""
 
     @property
     def modes(self) -> tuple[str, ...]:
@@ -47,7 +49,7 @@ def evaluate_command(arguments: list[str]) -> int:
     from flashbulb.analysis.evaluation import evaluate
     from flashbulb.analysis.trained_policy import load_policy
 
-    policy = load_policy(options.run)
+    policy = load_policy(options.run, env=options.env)
     if options.video:
         from flashbulb.plots.video import save_video
 
@@ -113,6 +115,8 @@ class BiasOptions:
     """Measure the checkpoint after this many iterations (default: the newest)."""
     json: bool = False
     """Print JSON instead of a table."""
+    env: str | None = None
+    """The run's environment, named again to allow its code to run; needed if it is module:function."""
 
 
 def bias_command(arguments: list[str]) -> int:
@@ -129,7 +133,7 @@ def bias_command(arguments: list[str]) -> int:
         run = run / "checkpoints" / f"{options.checkpoint:06d}.safetensors"
         if not run.exists():
             raise UsageError(f"checkpoint: {options.checkpoint} is not there; see {run.parent}.")
-    trained = load_policy(run)
+    trained = load_policy(run, env=options.env)
     config = trained.config
     agent = FrozenAgent(trained.policy, trained.params, trained.critics, trained.normalise, config.cost_gamma)
     env = evaluation_env(trained, bias_num_envs(options.states))
@@ -197,9 +201,12 @@ def export_command(arguments: list[str]) -> int:
     options = parse_options(ExportOptions, arguments, "flashbulb export")
     from flashbulb.analysis.onnx_export import export_onnx
     from flashbulb.analysis.trained_policy import load_policy, run_directory
+    from flashbulb.storage.safe_files import refuse_link
 
     policy = load_policy(options.run)
     path = options.output or run_directory(options.run) / "policy.onnx"
+    if options.output is None:
+        refuse_link(path)
     export_onnx(policy, path)
     (size,) = policy.observation_space.shape
     print(f"{path}: observation (batch, {size}) -> action, after {policy.steps:,} steps")

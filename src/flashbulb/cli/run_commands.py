@@ -26,8 +26,10 @@ class RunsOptions:
 def runs_command(arguments: list[str]) -> int:
     """`flashbulb runs`: one line per run."""
     options = parse_options(RunsOptions, arguments, "flashbulb runs")
+    from rich.markup import escape
     from rich.table import Table
 
+    from flashbulb.shown_text import printable
     from flashbulb.storage.run_list import list_runs
 
     listed = list_runs(options.directory)
@@ -47,7 +49,8 @@ def runs_command(arguments: list[str]) -> int:
             f"{run.config.cost_limit:g}",
             _number(run.violation_rate, ".0%"),
         )
-        table.add_row(run.name, run.config.algorithm, run.config.env, run.status, *numbers)
+        names = (run.name, run.config.algorithm, run.config.env, run.status)
+        table.add_row(*(escape(printable(name)) for name in names), *numbers)
     wide_console().print(table)
     return 0
 
@@ -99,8 +102,11 @@ def memory_command(arguments: list[str]) -> int:
     from flashbulb.analysis.memory_snapshots import load_memory_snapshots
     from flashbulb.plots.memory_map import draw_memory_maps, spread_snapshots
     from flashbulb.storage.run_directory import load_config
+    from flashbulb.storage.safe_files import refuse_link
 
     path = options.output or options.run / "memory.png"
+    if options.output is None:
+        refuse_link(path)
     _check_output(path, (".png", ".pdf", ".svg"), "a .png, .pdf or .svg file")
     config = load_config(options.run)
     snapshots = spread_snapshots(load_memory_snapshots(options.run, config))
@@ -137,11 +143,16 @@ def report_command(arguments: list[str]) -> int:
     from rich.markup import escape
 
     from flashbulb.report.page import write_report
+    from flashbulb.shown_text import printable
 
     # Recording can take a minute for each task; a terminal shows the current step meanwhile.
     with Console(stderr=True).status("") as line:
         size = write_report(
-            list(options.runs), options.output, options.episodes, options.title, lambda text: line.update(escape(text))
+            list(options.runs),
+            options.output,
+            options.episodes,
+            options.title,
+            lambda text: line.update(escape(printable(text))),
         )
     print(f"{options.output} ({size / 1e6:.1f} MB)")
     return 0

@@ -74,7 +74,7 @@ def study_command(arguments: list[str]) -> int:
     plan = save_plan(plan, command)
     statuses = run_study(plan, _worker_pool(options, plan), console, command)
     for path in write_results(plan):
-        console.print(str(path), soft_wrap=True, highlight=False)
+        console.print(str(path), soft_wrap=True, highlight=False, markup=False)
     _print_failures(plan, statuses, console)
     return 1 if any(status.state == "failed" for status in statuses) else 0
 
@@ -120,4 +120,6 @@ def _print_failures(plan: StudyPlan, statuses: list[RunStatus], console: Console
     for status in statuses:
         if status.state == "failed":
             log = plan.log_path(status.job)
-            console.print(f"{status.job.name} failed: {status.reason} ({log})", soft_wrap=True, highlight=False)
+            console.print(
+                f"{status.job.name} failed: {status.reason} ({log})", soft_wrap=True, highlight=False, markup=False
+            )

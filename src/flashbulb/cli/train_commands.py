@@ -70,6 +70,8 @@ class ResumeOptions:
     """Threads for physics and nearest neighbours (default: as the run was started); results do not depend on it."""
     steps: PositiveInt | None = None
     """Steps of the whole run, more than it was started for (default: as the run was started)."""
+    env: str | None = None
+    """The run's environment, named again to allow its code to run; needed if it is module:function."""
 
 
 def resume_command(arguments: list[str]) -> int:
@@ -80,7 +82,7 @@ def resume_command(arguments: list[str]) -> int:
 
         if stop.signal is not None:
             raise KeyboardInterrupt
-        resume(options.run, threads=options.threads, steps=options.steps)
+        resume(options.run, threads=options.threads, steps=options.steps, trusted_env=options.env)
     return 0
 
 

@@ -151,10 +151,10 @@ class _Worker:
         self.source, self.indices = source, indices
         ours, theirs = socket.socketpair()
         with theirs:
-            command = [sys.executable, "-m", "flashbulb.envs.env_pool", str(theirs.fileno()), source]
+            # -P: the interpreter does not put the current directory on the import path
+            command = [sys.executable, "-P", "-m", "flashbulb.envs.env_pool", str(theirs.fileno()), source]
             command += [str(indices.start), str(indices.stop), kwargs]
-            paths = [os.getcwd() if path == "" else path for path in sys.path]
-            environment = os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"}
+            environment = os.environ | {"PYTHONPATH": os.pathsep.join(worker_paths(source)), "OMP_NUM_THREADS": "1"}
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
         self._connection: Connection = Connection(ours.detach())
 
@@ -192,6 +192,16 @@ class _Worker:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+
+
+def worker_paths(source: str) -> list[str]:
+    """The import path of a worker: that of this process, with the current directory only if the user put it there, by
+    naming `module:function` or in PYTHONPATH; `python -m` puts it there unasked."""
+    here = os.getcwd()
+    paths = [path or here for path in sys.path]
+    if ":" in source or here in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+        return paths
+    return [path for path in paths if path != here]
 
 
 def serve(descriptor: int, source: str, first: int, end: int, kwargs: str) -> None:

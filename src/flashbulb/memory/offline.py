@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from flashbulb.cores import most_bytes
 from flashbulb.errors import UsageError
 
 NAMES = ("observations", "actions", "costs")
@@ -57,6 +58,8 @@ def load_transitions(source: str, observation_size: int, action_shape: tuple[int
 
 def _read_npz(source: str) -> dict[str, Any]:
     try:
+        with zipfile.ZipFile(source) as packed:
+            _check_size(source, sum(member.file_size for member in packed.infolist()))
         with np.load(source, allow_pickle=False) as file:
             return _named(source, {name: file[name] for name in NAMES if name in file})
     except FileNotFoundError:
@@ -74,10 +77,12 @@ def _read_hdf5(source: str) -> dict[str, Any]:
         raise _refuse(source, "h5py is missing; pip install flashbulb[offline]") from None
     try:
         with h5py.File(source, "r") as file:
-            return _named(source, {name: file[name][()] for name in NAMES if name in file})
+            found = {name: file[name] for name in NAMES if isinstance(file.get(name), h5py.Dataset)}
+            _check_size(source, sum(int(data.size or 0) * data.dtype.itemsize for data in found.values()))
+            return _named(source, {name: data[()] for name, data in found.items()})
     except FileNotFoundError:
         raise _refuse(source, "there is no such file") from None
-    except OSError as error:
+    except (OSError, RuntimeError, KeyError) as error:
         raise _refuse(source, f"it cannot be read ({error})") from None
 
 
@@ -103,6 +108,12 @@ def _episodes(source: str, episodes: Any) -> Iterator[tuple[np.ndarray, np.ndarr
             raise _refuse(source, "its infos hold no `cost`; it must be recorded with record_infos=True")
         # The observation after the last step, and the info of the reset, belong to no step.
         yield np.asarray(episode.observations)[:steps], np.asarray(episode.actions), episode.infos["cost"][-steps:]
+
+
+def _check_size(source: str, size: int) -> None:
+    """Packed, an array of any size fits into a few bytes."""
+    if size > most_bytes():
+        raise _refuse(source, f"unpacked, it has {size:,} bytes, more than {most_bytes():,}")
 
 
 def _named(source: str, arrays: dict[str, Any]) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
@@ -133,7 +133,7 @@ def labels_of(runs: list[Path]) -> dict[str, str]:
     return labels
 
 
-def draw_run(metrics: dict[str, np.ndarray], limit: float, title: str, output: Path) -> None:
+def draw_run(metrics: dict[str, np.ndarray], limit: float, title: str, output: Path | BinaryIO) -> None:
     """Return and cost of one run over environment steps; the limit is dashed, iterations above it are marked."""
     figure = new_figure(10, 3.6)
     reward_axes, cost_axes = figure.subplots(1, 2)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -14,6 +13,7 @@ from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.run_list import read_metrics, status
+from flashbulb.storage.safe_files import read_json
 from flashbulb.studies.plan import flat_settings
 
 # Settings in which seeds of the same experiment may differ.
@@ -23,6 +23,7 @@ _IGNORED_SETTINGS = {
     "seed",
     "threads",
     "vectorise",
+    "step_timeout",
     "runs_dir",
     "name",
     "checkpoint_every",
@@ -86,7 +87,7 @@ def find_sources(paths: list[Path]) -> list[RunSource]:
 
 def _read_study(path: Path) -> dict[str, Any]:
     try:
-        study = json.loads(path.read_text())
+        study = read_json(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"runs: {path} cannot be read ({error}).") from None
     if not isinstance(study, dict) or not isinstance(study.get("labels", {}), dict):

@@ -11,9 +11,10 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
 import jax
 import numpy as np
@@ -21,8 +22,10 @@ from safetensors import SafetensorError
 from safetensors.numpy import load, save
 
 from flashbulb.errors import UsageError
+from flashbulb.storage.run_identity import read_identity, require_own
+from flashbulb.storage.safe_files import read_regular, write_whole
 
-FORMAT = 2
+FORMAT = 3
 
 # Path of a node in the training state -> its name in the file. The longest path that fits counts, and what is below it
 # keeps its own names, as does what is not listed.
@@ -55,52 +58,48 @@ class Damaged(UsageError):
     """A checkpoint is incomplete or altered."""
 
 
-def save_tree(path: Path, tree: Any, names: Names = STATE_NAMES) -> None:
+class CheckpointFile(NamedTuple):
+    """What is in a file: arrays by their names in a file of the current format, such as `policy/log_std`, and what
+    they are of (`run_identity.py`)."""
+
+    arrays: Arrays
+    about: dict[str, Any]
+
+
+def save_tree(path: Path, tree: Any, names: Names = STATE_NAMES, about: Mapping[str, Any] | None = None) -> None:
+    """Write a tree of arrays; `about` are JSON values that are protected with it."""
     leaves, _ = jax.tree_util.tree_flatten_with_path(tree)
     arrays = {file_name(_path(keys), names): np.asarray(leaf, order="C") for keys, leaf in leaves}
+    details = {"format": FORMAT, **(about or {})}
     # One entry of metadata: safetensors writes several in random order, and equal states must make equal files.
-    metadata = {"flashbulb": json.dumps({"format": FORMAT, "sha256": checksum(arrays)})}
+    metadata = {"flashbulb": json.dumps({**details, "sha256": checksum(arrays, details)})}
     write_whole(path, save(arrays, metadata=metadata))
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a temporary file, flush it, rename it, flush the directory: a reader sees the old file or the new one, even
-    after a loss of power."""
-    temporary = path.with_name(path.name + ".tmp")
-    try:
-        with temporary.open("wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        handle = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
-    except OSError:
-        temporary.unlink(missing_ok=True)
-        raise
-
-
 def load_arrays(path: Path) -> Arrays:
-    """The arrays of a checkpoint by their names in a file of the current format, such as `policy/log_std`."""
+    """The arrays of a checkpoint."""
+    return load_file(path).arrays
+
+
+def load_file(path: Path) -> CheckpointFile:
+    """The arrays of a checkpoint and what they are of."""
     try:
-        data = Path(path).read_bytes()
+        data = read_regular(Path(path))
         arrays = {name: np.array(array) for name, array in load(data).items()}
         metadata = json.loads(data[8 : 8 + int.from_bytes(data[:8], "little")])["__metadata__"]
-        about = json.loads(metadata["flashbulb"]) if "flashbulb" in metadata else metadata  # of format 1
-        recorded, version = about["sha256"], int(about.get("format", 1))
+        about = json.loads(metadata["flashbulb"]) if "flashbulb" in metadata else dict(metadata)  # of format 1
+        recorded, version = about.pop("sha256"), int(about.get("format", 1))
     except FileNotFoundError:
         raise Damaged(f"checkpoint: {path} is not there; name another one.") from None
-    except (OSError, SafetensorError, ValueError, KeyError, TypeError) as error:
-        raise Damaged(f"checkpoint: {path} is damaged ({type(error).__name__}: {error}); name another one.") from None
+    except (OSError, SafetensorError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        reason = error.strerror if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
+        raise Damaged(f"checkpoint: {path} is damaged ({reason}); name another one.") from None
     refuse_newer(f"checkpoint: {path}", version)
-    if checksum(arrays) != recorded:
+    if checksum(arrays, about if version >= 3 else None) != recorded:
         raise Damaged(f"checkpoint: {path} is damaged (its checksum is wrong); name another one.")
     if version == 1:
-        return {file_name(name, _FORMAT_1_NAMES): array for name, array in arrays.items()}
-    return arrays
+        arrays = {file_name(name, _FORMAT_1_NAMES): array for name, array in arrays.items()}
+    return CheckpointFile(arrays, about)
 
 
 def refuse_newer(what: str, version: int) -> None:
@@ -125,9 +124,12 @@ def read_fields(arrays: Arrays, kind: Any, place: str, names: Names = STATE_NAME
     return kind(**{field: arrays[name] for field, name in files.items() if field not in optional})
 
 
-def checksum(arrays: Arrays) -> str:
-    """SHA-256 of names, types, shapes and contents: of all that a reader gets from the file."""
+def checksum(arrays: Arrays, about: Mapping[str, Any] | None = None) -> str:
+    """SHA-256 of names, types, shapes and contents: of all that a reader gets from the file. Before format 3 there was
+    no `about`."""
     digest = hashlib.sha256()
+    if about is not None:
+        digest.update(json.dumps(about, sort_keys=True).encode() + b"\n")
     for name in sorted(arrays):
         array = arrays[name]
         digest.update(f"{name} {array.dtype.str} {array.shape}\n".encode())
@@ -151,20 +153,38 @@ def _path(keys: tuple[Any, ...]) -> str:
 
 class Checkpoints:
     """The checkpoints of one run. `000010.safetensors` is the state after 10 iterations, with the policy that samples
-    the eleventh (row 10 of metrics.csv)."""
+    the eleventh (row 10 of metrics.csv).
 
-    def __init__(self, directory: Path) -> None:
-        self.directory = Path(directory)
+    They are bound to the run in the directory above, as it is when this object is made. Memories are a `kind` of their
+    own: files of the same form, with less in them.
+    """
+
+    def __init__(self, directory: Path, kind: str = "checkpoint") -> None:
+        self.directory, self.kind = Path(directory), kind
+        self.identity = read_identity(self.directory.parent)
 
     def path(self, done: int) -> Path:
         return self.directory / f"{done:06d}.safetensors"
 
     def iterations(self) -> list[int]:
         """After how many iterations there is one, in order."""
-        return sorted(int(path.stem) for path in self.directory.glob("*.safetensors") if path.stem.isdigit())
+        stems = [path.stem for path in self.directory.glob("*.safetensors")]
+        return sorted(int(stem) for stem in stems if re.fullmatch("[0-9]{6,18}", stem))
 
-    def save(self, done: int, tree: Any, names: Names = STATE_NAMES) -> None:
-        save_tree(self.path(done), tree, names)
+    def save(self, done: int, tree: Any, names: Names = STATE_NAMES, rows: Mapping[str, Any] | None = None) -> None:
+        """Save the state after `done` iterations; `rows` are the seals of the CSV files by their names."""
+        about = {"kind": self.kind, "iteration": done, **(self.identity._asdict() if self.identity else {})}
+        save_tree(self.path(done), tree, names, about | ({"rows": dict(rows)} if rows else {}))
+
+    def load(self, path: Path) -> CheckpointFile:
+        """A file of this run; one of another run is refused, one of another kind is `Damaged`."""
+        file = load_file(path)
+        if file.about.get("kind", self.kind) != self.kind:
+            raise Damaged(f"checkpoint: {path} is a {file.about['kind']} and no {self.kind}; name another one.")
+        if self.kind == "checkpoint" and "totals/iterations" not in file.arrays:  # one of a time without kinds
+            raise Damaged(f"checkpoint: {path} is no checkpoint, but something else; name another one.")
+        require_own(path, file.about, self.identity)
+        return file
 
     def prune(self, newest: int, best: int | None) -> None:
         """Delete all but the newest few and the best; to be called once the latest is on disk."""
@@ -174,7 +194,7 @@ class Checkpoints:
 
     def set_aside(self, done: int) -> None:
         """Rename a damaged file, so that it can be inspected and is not taken for a checkpoint."""
-        if self.path(done).exists():
+        if os.path.lexists(self.path(done)):
             os.replace(self.path(done), self.path(done).with_suffix(".damaged"))
 
 

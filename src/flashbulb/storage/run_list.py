@@ -39,9 +39,12 @@ def list_runs(parent: Path) -> list[RunSummary]:
 def read_run(path: Path) -> RunSummary:
     config = load_config(path)
     metrics = read_metrics(path)
-    done = len(metrics.get("steps", ()))
+    done = max(map(len, metrics.values()), default=0)
     if not done:
         return RunSummary(path.name, config, status(path, config, 0), 0, np.nan, np.nan, np.nan)
+    for name in ("steps", "return", "cost", "violation_rate"):
+        if name not in metrics:
+            raise UsageError(f"run: {path / 'metrics.csv'} has no column {name!r}, so it is no run's.")
     returns, cost = last_tenth(metrics["return"]).mean(), last_tenth(metrics["cost"]).mean()
     rate = metrics["violation_rate"][-1]
     return RunSummary(path.name, config, status(path, config, done), metrics["steps"][-1], returns, cost, rate)

@@ -21,12 +21,13 @@ from flashbulb.algorithms.registry import configure, get_algorithm
 from flashbulb.config import Config, flat_settings
 from flashbulb.envs.registry import resolve
 from flashbulb.errors import UsageError
-from flashbulb.storage.checkpoint import write_whole
-from flashbulb.storage.run_directory import RunDirectory, load_config, provenance
+from flashbulb.storage.provenance import provenance
+from flashbulb.storage.run_directory import RunDirectory, load_config
+from flashbulb.storage.safe_files import read_json, write_whole
 from flashbulb.studies.catalogue import NO_SETTINGS, Study, Variant, get_study
 
 ScaleName = Literal["smoke", "short", "medium", "paper"]
-IRRELEVANT_SETTINGS = {"runs_dir", "threads", "vectorise"}  # they do not change the results
+IRRELEVANT_SETTINGS = {"runs_dir", "threads", "vectorise", "step_timeout"}  # they do not change the results
 
 
 class StudyScale(NamedTuple):
@@ -184,7 +185,7 @@ def check_existing_runs(plan: StudyPlan) -> None:
 
 def _read_study_file(path: Path) -> dict[str, Any]:
     try:
-        content = json.loads(path.read_text())
+        content = read_json(path)
     except (FileNotFoundError, NotADirectoryError):
         return {}
     except (OSError, ValueError) as error:

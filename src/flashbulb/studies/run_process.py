@@ -48,7 +48,8 @@ def run_command(config: Config, run: Path) -> list[str]:
     """The arguments of `flashbulb` that train or resume the run."""
     plugins = [word for plugin in config.plugins for word in ("--plugin", plugin)]
     if (run / SPACES_FILE).exists():
-        return ["resume", str(run), *plugins, *(["--threads", str(config.threads)] if config.threads else [])]
+        words = ["resume", str(run), *plugins, *(["--threads", str(config.threads)] if config.threads else [])]
+        return words + (["--env", config.env] if ":" in config.env else [])  # the study's own, not the directory's
     _remove_incomplete(run)
     return ["train", config.algorithm, config.env, *plugins, *run_options(config)]
 
@@ -72,8 +73,8 @@ def _option_values(value: Any) -> list[str]:
 
 def _remove_incomplete(run: Path) -> None:
     """Remove a directory whose process was killed while creating it: it can be neither trained nor resumed."""
-    for name in (".lock", "config.json", "config.json.tmp", f"{SPACES_FILE}.tmp"):
-        (run / name).unlink(missing_ok=True)
+    for path in (run / ".lock", run / "config.json", *run.glob("*.tmp")):
+        path.unlink(missing_ok=True)
     for path in (run / "checkpoints", run):
         if path.is_dir():
             path.rmdir()

@@ -10,7 +10,7 @@ from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
 from flashbulb.errors import RunError
-from flashbulb.storage.checkpoint import write_whole
+from flashbulb.storage.safe_files import write_whole
 
 LOCAL_FILES = (".lock",)  # meaningful on one machine only
 PARTIAL_SUFFIX = ".tmp"

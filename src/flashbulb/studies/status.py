@@ -172,7 +172,9 @@ class LiveTable:
 
     def __enter__(self) -> LiveTable:
         study = self.plan.study
-        self.console.print(f"{study.figure}: {study.summary} {self.plan.path}: {self._summary()}", soft_wrap=True)
+        self.console.print(
+            f"{study.figure}: {study.summary} {self.plan.path}: {self._summary()}", soft_wrap=True, markup=False
+        )
         if self._live:
             self._live.start()
         return self
@@ -216,7 +218,7 @@ class LiveTable:
 
     def _print(self, text: str) -> None:
         if not self._live:
-            self.console.print(text, soft_wrap=True, highlight=False)
+            self.console.print(text, soft_wrap=True, highlight=False, markup=False)
 
     def _table(self) -> RenderableType:
         statuses = list(self.statuses.values())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import shutil
+import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -28,15 +29,18 @@ from flashbulb.config import Config
 from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.base import clock_of
+from flashbulb.envs.trusted_env import require_trusted
 from flashbulb.errors import Interrupted, RunError, UsageError
 from flashbulb.jax_setup import setup_jax
 from flashbulb.memory import CostStream, unsafe_states
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool
+from flashbulb.shown_text import printable
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
-from flashbulb.storage.csv_log import recorded_iterations
 from flashbulb.storage.loggers import load_wandb
-from flashbulb.storage.run_directory import RunDirectory, load_config, save_spaces
+from flashbulb.storage.provenance import changes_since
+from flashbulb.storage.resume_check import check_files, check_sealed_rows, require_beginning
+from flashbulb.storage.run_directory import SPACES_FILE, RunDirectory, check_spaces, load_config, save_spaces
 from flashbulb.training.bias_monitor import BiasMonitor
 from flashbulb.training.callbacks import Callback, Callbacks, OngoingRun
 from flashbulb.training.collect import Sampler, collect
@@ -69,7 +73,8 @@ def train(
         directory = RunDirectory.create(config)
         with directory.locked():
             save_spaces(directory.path, parts.env)
-            console.print(f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}", soft_wrap=True)
+            what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
+            console.print(what, soft_wrap=True, markup=False)
             try:
                 return _learn(config, directory, parts, state, console, tuple(callbacks))
             except (RunError, UsageError):
@@ -85,21 +90,27 @@ def resume(
     threads: int | None = None,
     callbacks: Sequence[Callback] = (),
     steps: int | None = None,
+    trusted_env: str | None = None,
 ) -> Result:
     """Go on with a run as if it had never stopped: same metrics, same parameters, bit for bit.
 
     `env` and `callbacks` must be given if `train` was given them; `threads` changes the speed and nothing else. With
     more `steps` than it was started for, the run becomes longer: step sizes that decay over a run rise again to where
-    they would be in a run of that length.
+    they would be in a run of that length. `trusted_env` names the run's environment again if it is the user's own
+    (`envs/trusted_env.py`).
     """
     directory, config = RunDirectory(Path(run)), load_config(Path(run))
     config = with_more_steps(config, steps)
     config = validate(dataclasses.replace(config, threads=threads or config.threads))
+    if env is None or config.bias_every:  # the bias is measured in an environment of its own
+        require_trusted(config.env, trusted_env)
     console = console or Console()
     setup_jax()
     with directory.locked(), _parts(config, env) as parts:
-        save_spaces(directory.path, parts.env)  # a run killed at its very start has none
+        check_spaces(directory.path, parts.env)
         state = _newest_state(config, directory, parts, console)
+        if not (directory.path / SPACES_FILE).exists():  # it was killed at its very start
+            save_spaces(directory.path, parts.env)
         if steps is not None and steps != load_config(directory.path).steps:
             record_steps(directory, steps, state.iteration)
             if state.iteration:  # so that the newest checkpoint is one of the settings that are recorded now
@@ -107,10 +118,13 @@ def resume(
         if state.iteration >= config.iterations:
             result = read_result(directory)
             draw(directory, config, result)
-            console.print(f"{directory.path} is finished; there is nothing to resume.", soft_wrap=True)
+            console.print(f"{directory.path} is finished; there is nothing to resume.", soft_wrap=True, markup=False)
             return result
+        for change in changes_since(directory.path):
+            note = f"flashbulb: warning: {change}; the run may not end exactly as it would have."
+            print(printable(note), file=sys.stderr)
         what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
-        console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True)
+        console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True, markup=False)
         return _learn(config, directory, parts, state, console, tuple(callbacks))
 
 
@@ -119,7 +133,8 @@ def _without_clock(config: Config, state: TrainState, console: Console) -> Confi
     J_C must come from whole episodes."""
     if not config.stagger or clock_of(state.env) is not None:
         return config
-    console.print(f"{config.env} cannot be staggered; J_C is estimated from its episodes instead.", soft_wrap=True)
+    note = f"{config.env} cannot be staggered; J_C is estimated from its episodes instead."
+    console.print(note, soft_wrap=True, markup=False)
     return dataclasses.replace(config, stagger=False, cost_estimate="episodes")
 
 
@@ -180,10 +195,11 @@ def _learn(
         callbacks.end()
     if stop.signal is not None and state.iteration < config.iterations:
         done = f"stopped after {state.iteration} iterations"
-        raise Interrupted(f"{done}; go on with: {directory.how_to_resume}", stop.code)
+        raise Interrupted(f"{done}; go on with: {directory.how_to_resume(config.env)}", stop.code)
     if callbacks.stopping and state.iteration < config.iterations:
         sentence = f"Stopped after {state.iteration} iterations: {callbacks.run.stop_reason}."
-        console.print(f"{sentence} To go on all the same: {directory.how_to_resume}", soft_wrap=True)
+        how = directory.how_to_resume(config.env)
+        console.print(f"{sentence} To go on all the same: {how}", soft_wrap=True, markup=False)
     return recorder.finish(console)
 
 
@@ -260,29 +276,22 @@ def _first_state(config: Config, parts: RunParts) -> TrainState:
 
 
 def _newest_state(config: Config, directory: RunDirectory, parts: RunParts, console: Console) -> TrainState:
-    """The newest undamaged checkpoint whose rows are in metrics.csv; if there is none, the state at the start."""
-    checkpoints, rows = Checkpoints(directory.checkpoints), recorded_iterations(directory.metrics)
-    damaged: list[int] = []
+    """The newest undamaged checkpoint whose rows are in metrics.csv; the state at the start if there was none yet."""
+    checkpoints, rows = Checkpoints(directory.checkpoints), check_files(directory)
     for done in reversed(checkpoints.iterations()):
         path = checkpoints.path(done)
         if done > rows:
             sentence = f"{directory.metrics} ends before {path.name}; an earlier checkpoint is used."
-            console.print(sentence, soft_wrap=True)
+            console.print(sentence, soft_wrap=True, markup=False)
             continue
         try:
-            state = restore(path, parts.env, parts.learner, config)
-            for unreadable in damaged:
-                checkpoints.set_aside(unreadable)
-            return state
+            file = checkpoints.load(path)
+            check_sealed_rows(directory, file, path.name)
+            return restore(file.arrays, path, parts.env, parts.learner, config)
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
-            console.print(f"{sentence}; the one before is used.", soft_wrap=True)
-            damaged.append(done)
-    if damaged:
-        raise UsageError(
-            f"run: no checkpoint of {directory.path} can be read; its metrics are kept. To begin again from the start, "
-            f"delete {directory.checkpoints} first, or train anew under another name."
-        )
+            console.print(f"{sentence}; the one before is used.", soft_wrap=True, markup=False)
+    require_beginning(directory, rows, checkpoints.iterations(), config.checkpoint_every)
     return _first_state(config, parts)
 
 

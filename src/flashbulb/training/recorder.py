@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import errno
+import io
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -20,6 +21,7 @@ from flashbulb.storage.csv_log import CsvLog, CsvRow, read_csv
 from flashbulb.storage.loggers import TensorBoardLogger, WandbLogger
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.storage.run_list import last_tenth
+from flashbulb.storage.safe_files import write_whole
 from flashbulb.training.metrics import episode_rows
 from flashbulb.training.train_state import TrainState
 
@@ -42,16 +44,16 @@ class Result(NamedTuple):
 
 
 class Recorder:
-    """Continues from a state: rows that the files have beyond it are removed, since the loop will report them again."""
+    """Continues from a state. What the files have beyond it, the loop will report again: it is moved aside when the
+    first iteration is done, and not before, so that a run that cannot go on loses nothing."""
 
     def __init__(self, directory: RunDirectory, config: Config, state: TrainState) -> None:
         self.directory, self.config = directory, config
         self.checkpoints = Checkpoints(directory.checkpoints)
         self.metrics, self.episodes = CsvLog(directory.metrics), CsvLog(directory.episodes)
         self.timing = CsvLog(directory.timing)
+        self._continues: int | None = state.iteration  # None once it does
         with writing(directory):
-            for log in (self.metrics, self.episodes, self.timing):
-                log.forget_from(state.iteration)
             tensorboard = TensorBoardLogger(directory.path, state.iteration, int(state.totals.steps))
         self.dashboards: list[TensorBoardLogger | WandbLogger] = [tensorboard]
         if config.wandb:
@@ -59,19 +61,35 @@ class Recorder:
 
     def record(self, row: CsvRow, batch: Batch, seconds: float) -> None:
         rate = batch.size / seconds
+        self.directory.require_lock()
         with writing(self.directory):
+            if self._continues is not None:
+                self._move_aside(self._continues)
             self.metrics.write([row])
             self.episodes.write(episode_rows(batch, int(row["steps"]) - batch.size))
             self.timing.write([{"iteration": row["iteration"], "seconds": seconds, "steps_per_second": rate}])
             for dashboard in self.dashboards:
                 dashboard.write(row | {"steps_per_second": rate}, int(row["steps"]))
 
+    def _move_aside(self, done: int) -> None:
+        for log in (self.metrics, self.episodes, self.timing):
+            log.forget_from(done)
+        for later in self.checkpoints.iterations():
+            if later > done:
+                self.checkpoints.set_aside(later)
+        for folder in (self.directory.path, self.directory.checkpoints, self.directory.path / "memories"):
+            for left in folder.glob(".*.tmp"):  # by a process that was killed while it wrote
+                left.unlink(missing_ok=True)
+        self._continues = None
+
     def checkpoint(self, state: TrainState) -> None:
         """Flush the rows, then save the state, then delete old checkpoints: a crash in between loses nothing."""
+        self.directory.require_lock()
         with writing(self.directory):
-            for log in (self.metrics, self.episodes, self.timing):
+            logs = (self.metrics, self.episodes, self.timing)
+            for log in logs:
                 log.sync()
-            self.checkpoints.save(state.iteration, state)
+            self.checkpoints.save(state.iteration, state, rows={log.path.name: log.seal() for log in logs})
             best = best_feasible(read_csv(self.metrics.path), self.config.cost_limit, self.checkpoints.iterations())
             self.checkpoints.prune(self.config.keep_checkpoints, best)
 
@@ -84,7 +102,9 @@ class Recorder:
         with writing(self.directory):
             result = read_result(self.directory)
             draw(self.directory, self.config, result)
-        console.print(summary_text(result.metrics, self.config, self.directory), soft_wrap=True, highlight=False)
+        console.print(
+            summary_text(result.metrics, self.config, self.directory), soft_wrap=True, highlight=False, markup=False
+        )
         return result
 
 
@@ -110,7 +130,9 @@ def read_result(directory: RunDirectory) -> Result:
 
 def draw(directory: RunDirectory, config: Config, result: Result) -> None:
     title = f"{config.algorithm} on {config.env}, seed {config.seed}"
-    draw_run(result.metrics, config.cost_limit, title, directory.figure)
+    picture = io.BytesIO()
+    draw_run(result.metrics, config.cost_limit, title, picture)
+    write_whole(directory.figure, picture.getvalue())
 
 
 def summary_text(metrics: dict[str, np.ndarray], config: Config, directory: RunDirectory) -> str:

@@ -18,7 +18,7 @@ from flashbulb.envs.base import LidarGroups, lidar_groups_of, stagger_episodes
 from flashbulb.errors import UsageError
 from flashbulb.memory import Balance, FlashbulbMemory
 from flashbulb.normaliser import Normaliser
-from flashbulb.storage.checkpoint import STATE_NAMES, load_arrays, unflatten
+from flashbulb.storage.checkpoint import STATE_NAMES, Arrays, unflatten
 from flashbulb.training.collect import RunningEpisodes
 from flashbulb.training.metrics import Totals
 
@@ -69,9 +69,8 @@ def _warm_up(
     return normaliser.absorb(np.stack(seen)), seen[-1]
 
 
-def restore(path: Path, env: CostVectorEnv, learner: Learner, config: Config) -> TrainState:
-    """The state in a checkpoint; the environment is set to its part of it."""
-    arrays = load_arrays(path)
+def restore(arrays: Arrays, path: Path, env: CostVectorEnv, learner: Learner, config: Config) -> TrainState:
+    """The state in the arrays of the checkpoint `path`; the environment is set to its part of it."""
     observations = np.zeros((env.num_envs, *(env.single_observation_space.shape or ())), np.float32)
     shapes = jax.eval_shape(lambda: _init_learner(learner, observations.shape[1], config))
     # The entries of a snapshot are the environment's own choice.

@@ -1,0 +1,8 @@
+"""Text from files of strangers, made fit for a terminal."""
+
+from __future__ import annotations
+
+
+def printable(text: str) -> str:
+    """The text with control characters, such as those that move the cursor or change colours, written as escapes."""
+    return "".join(char if char.isprintable() else char.encode("unicode_escape").decode() for char in text)
