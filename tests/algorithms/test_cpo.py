@@ -14,6 +14,7 @@ from flashbulb.algorithms import trust_region
 from flashbulb.algorithms.actor import Actor
 from flashbulb.algorithms.cpo import cpo_actor, cpo_rule, primal_step, solve_dual
 from flashbulb.algorithms.policy import policy_for
+from flashbulb.algorithms.registry import configure
 from flashbulb.algorithms.trust_region import FROM_INSIDE, FROM_OUTSIDE, RECOVER, UNCONSTRAINED, trust_region_step
 from flashbulb.batch import ActorBatch
 from flashbulb.config import PolicyConfig, TrustRegionConfig
@@ -164,7 +165,7 @@ def conflict():
 
 
 def step_from_outside(example, c):
-    config = TrustRegionConfig(kl=DELTA, recover="infeasible")
+    config = configure("cpo", "E", trust_region={"kl": DELTA, "recover": "infeasible"})
     actor, report = jax.jit(cpo_actor(example.policy, config))(Actor(example.params, ()), example.inputs(c))
     return example.changes(actor.params), report
 

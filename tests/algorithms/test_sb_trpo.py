@@ -7,6 +7,7 @@ import pytest
 
 from flashbulb.algorithms.actor import Actor
 from flashbulb.algorithms.cpo import trpo_actor
+from flashbulb.algorithms.registry import configure
 from flashbulb.algorithms.sb_trpo import mixing_weight, sb_trpo_actor, share_rule
 from flashbulb.algorithms.trust_region import FROM_OUTSIDE, UNCONSTRAINED
 from flashbulb.config import TrustRegionConfig
@@ -71,18 +72,19 @@ def test_the_step_inside_the_limit_is_that_for_reward(c):
     np.testing.assert_allclose(x, steps_of(hessian, g, b)[0], rtol=1e-9)
 
 
+CONFIG = configure("sb-trpo", "E", trust_region={"kl": DELTA})
+
+
 @pytest.fixture(scope="module")
 def real():
     example = RealPolicy()
-    return example, jax.jit(sb_trpo_actor(example.policy, TrustRegionConfig(kl=DELTA)))
+    return example, jax.jit(sb_trpo_actor(example.policy, CONFIG))
 
 
 def test_far_inside_the_limit_it_is_trpo_on_a_real_policy(real):
     example, step = real
     ours, report = step(Actor(example.params, ()), example.inputs(-100.0))
-    theirs, _ = jax.jit(trpo_actor(example.policy, TrustRegionConfig(kl=DELTA)))(
-        Actor(example.params, ()), example.inputs(0.0)
-    )
+    theirs, _ = jax.jit(trpo_actor(example.policy, CONFIG))(Actor(example.params, ()), example.inputs(0.0))
     assert int(report["cpo_case"]) == UNCONSTRAINED
     assert float(report["step_fraction"]) > 0
     for a, b in zip(jax.tree.leaves(ours.params), jax.tree.leaves(theirs.params), strict=True):

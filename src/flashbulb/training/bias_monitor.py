@@ -7,7 +7,7 @@ import dataclasses
 import jax
 import numpy as np
 
-from flashbulb.algorithms.cost_budget import make_training_env, set_env_budget
+from flashbulb.algorithms.cost_budget import make_training_env
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.analysis.critic_bias import CriticBias, FrozenAgent, bias_num_envs, measure_bias
@@ -33,7 +33,7 @@ class BiasMonitor:
             return {}
         if state.iteration == 0 or state.iteration % self.config.bias_every:
             return dict.fromkeys(COLUMNS, float("nan"))
-        set_env_budget(self.env, state.learner.schedule)
+        algorithm_of(self.config).augmentation_part.tell(self.env, state.learner.schedule)
         params = jax.tree.map(np.asarray, state.learner.policy)
         normalise = state.normaliser.frozen()
         agent = FrozenAgent(self.policy, params, state.learner.critics, normalise, self.config.cost_gamma)

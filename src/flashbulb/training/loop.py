@@ -113,8 +113,6 @@ def resume(
             save_spaces(directory.path, parts.env)
         if steps is not None and steps != load_config(directory.path).steps:
             record_steps(directory, steps, state.iteration)
-            if state.iteration:  # so that the newest checkpoint is one of the settings that are recorded now
-                Checkpoints(directory.checkpoints).save(state.iteration, state)
         if state.iteration >= config.iterations:
             result = read_result(directory)
             draw(directory, config, result)
