@@ -112,6 +112,13 @@ def test_an_exceeded_limit_begins_the_count_again():
     assert run.stop_reason == "the limit was kept for 3 iterations"
 
 
+def test_an_environment_of_the_user_is_evaluated_as_well(tmp_path):
+    small = SMALL | {"runs_dir": tmp_path, "steps": 200, "vectorise": "serial"}
+    config = configure("ppo-lag", "tests.envs.gym_examples:make_six", **small)
+    result = train(config, QUIET, callbacks=[EvaluateEvery(1, episodes=1)])
+    assert np.isfinite(result.metrics["evaluation_cost"]).all()
+
+
 class Thief(Callback):
     def on_iteration_end(self, run, metrics):
         return {"cost": 0.0}

@@ -60,7 +60,9 @@ class OngoingRun:
         observations: Any = self._env.single_observation_space
         actions: Any = self._env.single_action_space
         spaces = PolicySpaces(observations, actions, self._env.max_episode_steps)
-        return TrainedPolicy(arrays, spaces, self.config)
+        policy = TrainedPolicy(arrays, spaces, self.config)
+        policy.trusted_env = self.config.env  # the run is on it already
+        return policy
 
 
 class Callback:
