@@ -20,7 +20,9 @@ from flashbulb.envs.budget_wrapper import BudgetWrapper
 def make_training_env(algorithm: Algorithm, config: Config, env: CostVectorEnv | None = None) -> CostVectorEnv:
     """The task that the configuration names, or `env` in its place, with the budget in the observation if the
     algorithm has one."""
-    env = env or make(config.env, config.num_envs, config.seed, config.threads, config.vectorise, config.physics)
+    if env is None:
+        how = config.threads, config.vectorise, config.physics, config.step_timeout
+        env = make(config.env, config.num_envs, config.seed, *how)
     if algorithm.augmentation == "none":
         return env
     return BudgetWrapper(env, config.cost_limit, initial_budget(algorithm, config), config.budget.discount)

@@ -30,9 +30,17 @@ def episode_seed(seed: int, episode: int) -> int:
 class GymAdapter:
     """A batch of copies of one Gymnasium environment; see `flashbulb.envs.base.CostVectorEnv`."""
 
-    def __init__(self, source: str, num_envs: int, seed: int, workers: int, vectorise: registry.Vectorise) -> None:
+    def __init__(
+        self,
+        source: str,
+        num_envs: int,
+        seed: int,
+        workers: int,
+        vectorise: registry.Vectorise,
+        step_timeout: float | None = None,
+    ) -> None:
         self.env_id, self.num_envs = source, num_envs
-        self._pool: EnvPool = start_pool(vectorise, source, num_envs, workers)
+        self._pool: EnvPool = start_pool(vectorise, source, num_envs, workers, step_timeout)
         self.single_observation_space, self.single_action_space, self.max_episode_steps = self._pool.info
         self._seed = np.arange(seed, seed + num_envs, dtype=np.int64)
         self._episode = np.full(num_envs, -1, np.int64)  # -1 before the first reset

@@ -51,12 +51,14 @@ def make(
     threads: int | None = None,
     vectorise: Vectorise = "processes",
     physics: PhysicsBackend | None = None,
+    step_timeout: float | None = None,
 ) -> CostVectorEnv:
     """A batch of `num_envs` environments of a task, stepped by `threads` threads (default: one per usable core).
 
     Besides our ids, `module:function` and any Gymnasium id are allowed. Such user environments run in processes, in
     threads or one after the other, as `vectorise` says. `physics` selects how MuJoCo is called: from compiled code, or
     through `mujoco.rollout` and `mj_step` (slower; default: the environment variable FLASHBULB_PHYSICS, or compiled).
+    A user environment in a process must answer a step within `step_timeout` seconds, if given.
     """
     env_id = resolve(env_id)
     for field, value in (("num_envs", num_envs), ("threads", 1 if threads is None else threads)):
@@ -65,7 +67,7 @@ def make(
     if env_id not in _MODULE_OF:
         from flashbulb.envs.gym_adapter import GymAdapter
 
-        return GymAdapter(env_id, int(num_envs), int(seed), thread_count(threads), vectorise)
+        return GymAdapter(env_id, int(num_envs), int(seed), thread_count(threads), vectorise, step_timeout)
     module = importlib.import_module(_MODULE_OF[env_id])
     env: CostVectorEnv = module.make(env_id, int(num_envs), int(seed), threads, physics)
     return env
