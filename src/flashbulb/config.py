@@ -341,6 +341,8 @@ class Config:
     the variable FLASHBULB_PHYSICS, or compiled)."""
     vectorise: Literal["processes", "threads", "serial"] = "processes"
     """How `num_envs` copies of a Gymnasium environment are run; results do not depend on it."""
+    step_timeout: Positive | None = None
+    """Seconds that a step of a Gymnasium environment in a process may take before the run stops (default: no limit)."""
     runs_dir: Path = Path("runs")
     """Directory in which the run's directory is created."""
     name: str | None = None

@@ -71,3 +71,16 @@ def test_extrinsic_intrinsic_targets_are_never_below_extrinsic_ones(seed, beta):
     assert (np.asarray(ei.a_c + ei.v_c) >= np.asarray(e.a_c + e.v_c) - 1e-5).all()
     np.testing.assert_array_equal(ei.v_c, e.v_c)
     np.testing.assert_array_equal(ei.a_r, e.a_r)
+
+
+def test_what_the_critic_learns_contains_beta_times_the_intrinsic_cost():
+    """Along each episode, the targets with and without c^I differ by beta c^I, discounted by gamma and lambda."""
+    batch, beta = sample(3, intrinsic=1.0), 3.0
+    found = seen(batch, beta).a_c - seen(batch._replace(intrinsic=np.zeros_like(batch.intrinsic)), beta).a_c
+    decay = GAMMA * Config("mice-cpo", "E").cost_lam
+    for env in range(ENVS):
+        following = 0.0
+        for t in reversed(range(STEPS)):
+            following = beta * batch.intrinsic[t, env] + decay * following * (not batch.ended[t, env])
+            assert float(found[t, env]) == pytest.approx(following, rel=1e-4)
+            assert following > 0

@@ -1,6 +1,7 @@
 """User environments: good ones, and one for each mistake that `flashbulb check` explains."""
 
 import os
+import sys
 import time
 
 import gymnasium
@@ -120,6 +121,10 @@ class Faulty(Walk):
             raise ZeroDivisionError("the wheel fell off")
         if self.fault == "dies" and self.count > 25:
             os._exit(3)
+        if self.fault == "exits":
+            sys.exit(0)
+        if self.fault == "hangs":
+            time.sleep(1e6)
         if self.fault == "slow":
             time.sleep(0.01)
         if self.fault == "multi_binary":

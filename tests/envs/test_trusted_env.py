@@ -84,11 +84,12 @@ def test_what_is_not_needs_one(source):
 
 
 def test_the_file_is_found_without_importing_packages(tmp_path, monkeypatch):
-    (tmp_path / "outer/inner").mkdir(parents=True)
-    (tmp_path / "outer/__init__.py").write_text("raise SystemExit('imported')")
-    (tmp_path / "outer/inner/leaf.py").touch()
+    inner = tmp_path / "outer" / "inner"
+    inner.mkdir(parents=True)
+    (tmp_path / "outer" / "__init__.py").write_text("raise SystemExit('imported')")
+    (inner / "leaf.py").touch()
     monkeypatch.chdir(tmp_path)
-    assert module_file("outer.inner.leaf") == str(tmp_path / "outer/inner/leaf.py")
+    assert module_file("outer.inner.leaf") == str(inner / "leaf.py")
     assert "not found" in module_file("outer.inner.other")
 
 

@@ -1,9 +1,11 @@
 """Studies on a local Ray cluster of two nodes, one of which is killed."""
 
 import io
+import os
 import sys
 import threading
 import time
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -17,12 +19,16 @@ from flashbulb.studies.runner import run_study
 from tests.studies.small_study import BROKEN, reference, small_plan
 from tests.training.killing import assert_identical, rows
 
+RAY_VARIABLES = ("RAY_AUTH_MODE", "RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH", "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER")
 LONG = 400  # iterations: long enough that a node can be killed before either run is finished
 
 
 @pytest.fixture
-def cluster():
+def cluster(monkeypatch):
     """Two nodes with a CPU each."""
+    for name in RAY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("RAY_AUTH_TOKEN", "0" * 64)
     load_ray()
     from ray.cluster_utils import Cluster
 
@@ -74,6 +80,26 @@ def test_a_worker_of_another_version_is_refused(tmp_path):
     (message,) = run_remote(plain, NO_CHANGES, "0.0.0")
     assert message.exit.status == "failed"
     assert message.exit.reason.startswith(f"the worker has Flashbulb {__version__} and the driver 0.0.0; install")
+
+
+def test_tokens_are_on_and_a_local_ray_is_on_the_loopback_interface(monkeypatch):
+    monkeypatch.setitem(sys.modules, "ray", SimpleNamespace())
+    for name in RAY_VARIABLES:
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.setenv(name, "")  # so that it is as it was after the test
+        monkeypatch.delenv(name)
+    load_ray()
+    assert os.environ["RAY_AUTH_MODE"] == "token"
+    assert "RAY_AUTH_TOKEN" not in os.environ
+    load_ray(local=True)
+    first = os.environ.pop("RAY_AUTH_TOKEN")
+    load_ray(local=True)
+    assert len(first) == 64
+    assert os.environ["RAY_AUTH_TOKEN"] != first
+    assert os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] == "0"
+    monkeypatch.setenv("RAY_AUTH_MODE", "disabled")
+    load_ray(local=True)
+    assert os.environ["RAY_AUTH_MODE"] == "disabled"
 
 
 def test_missing_ray_is_one_sentence(monkeypatch):

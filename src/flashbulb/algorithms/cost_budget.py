@@ -24,7 +24,7 @@ def make_training_env(
 ) -> CostVectorEnv:
     """The task that the configuration names, or `env` in its place, as the algorithm's agent sees it."""
     if env is None:
-        how = config.threads, config.vectorise, config.physics, config.env_kwargs
+        how = config.threads, config.vectorise, config.physics, config.env_kwargs, config.step_timeout
         env = make(config.env, config.num_envs, config.seed, *how)
     part = algorithm.augmentation_part
     return env if evaluating and part.training_only else part.wrap(env, config)

@@ -1,12 +1,13 @@
 """Several copies of a user environment, run one after the other, in threads, or in worker processes.
 
 All three give the same numbers. A worker process runs this module: `python -m flashbulb.envs.env_pool FILE_DESCRIPTOR
-SOURCE FIRST END KWARGS` serves requests for the environments FIRST to END - 1 until its connection closes.
+SOURCE FIRST END KWARGS PARENT` serves requests for the environments FIRST to END - 1 until its connection closes.
 """
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import itertools
 import json
 import os
@@ -14,6 +15,8 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing.connection import Connection
@@ -26,6 +29,8 @@ from flashbulb.envs.registry import EnvSource, Vectorise
 from flashbulb.errors import RunError, UsageError
 
 EXIT_SECONDS = 5.0  # that a worker process has to exit once its connection is closed
+WATCH_SECONDS = 1.0  # between looks at whether the parent is alive
+PR_SET_PDEATHSIG = 1  # of Linux's prctl.h
 
 
 class EnvPool(Protocol):
@@ -39,15 +44,23 @@ class EnvPool(Protocol):
 
 
 def start_pool(
-    vectorise: Vectorise, source: EnvSource, num_envs: int, workers: int, kwargs: Mapping[str, Any] | None = None
+    vectorise: Vectorise,
+    source: EnvSource,
+    num_envs: int,
+    workers: int,
+    kwargs: Mapping[str, Any] | None = None,
+    step_timeout: float | None = None,
 ) -> EnvPool:
     """Build `num_envs` copies of the environment `source` in at most `workers` processes or threads.
 
-    What another process cannot import, such as a class of a notebook, runs in this process, one after the other.
+    What another process cannot import, such as a class of a notebook, runs in this process, one after the other. A
+    worker process that does not answer a step within `step_timeout` seconds is killed.
     """
     name = importable_name(source)
     if vectorise == "processes" and name is not None:
-        return ProcessEnvPool(name, num_envs, min(workers, num_envs), kwargs)
+        return ProcessEnvPool(name, num_envs, min(workers, num_envs), kwargs, step_timeout)
+    if step_timeout is not None:
+        raise UsageError("step_timeout: it is not allowed here; it needs environments in processes of their own.")
     threads = min(workers, num_envs) if vectorise == "threads" else 1
     return LocalEnvPool(source, range(num_envs), threads, kwargs)
 
@@ -101,11 +114,19 @@ class ProcessEnvPool:
     """Environments in worker processes, a contiguous range of them in each.
 
     A worker is a new program and not a fork: it shares no threads with JAX and does not run the user's script again. It
-    exits when its connection to this process closes, so no worker is left when this process is killed.
+    exits when its connection to this process closes, and is killed with this process if it hangs in its environment.
     """
 
-    def __init__(self, source: str, num_envs: int, workers: int, kwargs: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self,
+        source: str,
+        num_envs: int,
+        workers: int,
+        kwargs: Mapping[str, Any] | None = None,
+        step_timeout: float | None = None,
+    ) -> None:
         self._workers: list[_Worker] = []
+        self._step_timeout = step_timeout
         bounds = np.linspace(0, num_envs, workers + 1).astype(int).tolist()
         try:
             for first, end in itertools.pairwise(bounds):
@@ -137,7 +158,8 @@ class ProcessEnvPool:
         for worker in self._workers:
             rows = slice(worker.indices.start, worker.indices.stop)
             worker.send("step", actions[rows], next_seeds[rows])
-        return PoolStep(*map(np.concatenate, zip(*(worker.receive() for worker in self._workers), strict=True)))
+        answers = [worker.receive(self._step_timeout) for worker in self._workers]
+        return PoolStep(*map(np.concatenate, zip(*answers, strict=True)))
 
     def close(self) -> None:
         for worker in self._workers:
@@ -153,7 +175,8 @@ class _Worker:
         with theirs:
             # -P: the interpreter does not put the current directory on the import path
             command = [sys.executable, "-P", "-m", "flashbulb.envs.env_pool", str(theirs.fileno()), source]
-            command += [str(indices.start), str(indices.stop), kwargs]
+            command += [str(indices.start), str(indices.stop), kwargs, str(os.getpid())]
+            command += ["main"] if threading.current_thread() is threading.main_thread() else []
             environment = os.environ | {"PYTHONPATH": os.pathsep.join(worker_paths(source)), "OMP_NUM_THREADS": "1"}
             self._process = subprocess.Popen(command, pass_fds=[theirs.fileno()], env=environment)
         self._connection: Connection = Connection(ours.detach())
@@ -164,9 +187,15 @@ class _Worker:
         except OSError:
             raise self._exit_error() from None
 
-    def receive(self) -> Any:
+    def receive(self, timeout: float | None = None) -> Any:
         """The result of the last request; an error in the worker is raised here."""
         try:
+            if timeout is not None and not self._connection.poll(timeout):
+                self._process.kill()
+                raise RunError(
+                    f"environments {self.indices.start} to {self.indices.stop - 1} of {self.source} took longer than "
+                    f"{timeout:g} s for a step (step_timeout); metrics and the last checkpoint stay."
+                )
             kind, content = self._connection.recv()
         except (EOFError, OSError):
             raise self._exit_error() from None
@@ -204,6 +233,25 @@ def worker_paths(source: str) -> list[str]:
     return [path for path in paths if path != here]
 
 
+def end_with_parent(parent: int, by_main_thread: bool) -> None:
+    """Kill this process when its parent ends, even if it hangs in an environment.
+
+    Linux does it by itself, but counts the thread that started us for the parent; elsewhere a thread looks every
+    second, which cannot run while compiled code that hangs keeps the interpreter locked.
+    """
+    if sys.platform == "linux" and by_main_thread:
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+    if os.getppid() != parent:  # it ended before
+        os._exit(1)
+
+    def look() -> None:
+        while os.getppid() == parent:
+            time.sleep(WATCH_SECONDS)
+        os._exit(1)
+
+    threading.Thread(target=look, daemon=True).start()
+
+
 def serve(descriptor: int, source: str, first: int, end: int, kwargs: str) -> None:
     """The worker process: run requests until the connection closes."""
     # Ctrl-C and SIGTERM reach the whole process group; the parent finishes its step and needs its workers for that.
@@ -239,4 +287,5 @@ def _without_cause(error: Exception) -> Exception:
 
 
 if __name__ == "__main__":
+    end_with_parent(int(sys.argv[6]), "main" in sys.argv[7:])
     serve(int(sys.argv[1]), sys.argv[2], int(sys.argv[3]), int(sys.argv[4]), sys.argv[5])

@@ -114,7 +114,7 @@ def build_env(source: EnvSource, kwargs: Mapping[str, Any] | None = None) -> Any
         env = factory(**(kwargs or {}))
     except UsageError:
         raise
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise UsageError(f"env: {name} could not be made ({describe_error(error)}).") from error
     for part in ("reset", "step", "observation_space", "action_space"):
         if not hasattr(env, part):
@@ -179,7 +179,7 @@ class SingleEnv:
             obs, _ = self.env.reset(seed=seed)
             for action in actions:
                 obs = read_step(self.env.step(action)).obs
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             raise self._as_run_error(error) from error
         return np.asarray(obs)
 
@@ -191,11 +191,11 @@ class SingleEnv:
             final = np.array(step.obs)
             ended = step.terminated or step.truncated
             obs = np.array(self.env.reset(seed=next_seed)[0]) if ended else final
-        except Exception as error:
+        except (Exception, SystemExit) as error:  # an exit would end the run as if it were finished
             raise self._as_run_error(error) from error
         return obs, final, step
 
-    def _as_run_error(self, error: Exception) -> Exception:
+    def _as_run_error(self, error: BaseException) -> Exception:
         if isinstance(error, UsageError):
             return error
         raised = RunError(f"environment {self.index} of {source_name(self.source)} raised {describe_error(error)}.")

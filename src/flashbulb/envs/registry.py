@@ -103,13 +103,15 @@ def make(
     vectorise: Vectorise = "processes",
     physics: PhysicsBackend | None = None,
     env_kwargs: Mapping[str, Any] | None = None,
+    step_timeout: float | None = None,
 ) -> CostVectorEnv:
     """A batch of `num_envs` environments of a task, stepped by `threads` threads (default: one per usable core).
 
     Besides our ids, `module:function` and any Gymnasium id are allowed. Such user environments run in processes, in
     threads or one after the other, as `vectorise` says. `physics` selects how MuJoCo is called: from compiled code, or
     through `mujoco.rollout` and `mj_step` (slower; default: the environment variable FLASHBULB_PHYSICS, or compiled).
-    `env_kwargs` are arguments of what makes the environment, or parameters of our navigation tasks.
+    `env_kwargs` are arguments of what makes the environment, or parameters of our navigation tasks. A user environment
+    in a process must answer a step within `step_timeout` seconds, if given.
     """
     kwargs = dict(env_kwargs or {})
     env_id = resolve(env_id)
@@ -125,7 +127,7 @@ def make(
         from flashbulb.envs.env_pool import start_pool
         from flashbulb.envs.gym_adapter import GymAdapter
 
-        pool = start_pool(vectorise, single(env_id), int(num_envs), thread_count(threads), kwargs)
+        pool = start_pool(vectorise, single(env_id), int(num_envs), thread_count(threads), kwargs, step_timeout)
         return GymAdapter(env_id, pool, int(num_envs), int(seed))
     module = importlib.import_module(_MODULE_OF[env_id])
     allowed = getattr(module, "PARAMETERS", ())

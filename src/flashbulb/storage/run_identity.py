@@ -16,7 +16,8 @@ from flashbulb.errors import UsageError
 from flashbulb.storage.safe_files import read_json
 
 # Settings that the results of a run do not depend on.
-FREE_SETTINGS = {"threads", "physics", "vectorise", "runs_dir", "name", "wandb", "checkpoint_every", "keep_checkpoints"}
+FREE_SETTINGS = {"threads", "physics", "vectorise", "step_timeout", "runs_dir", "name"}
+FREE_SETTINGS |= {"wandb", "checkpoint_every", "keep_checkpoints"}
 
 
 class RunIdentity(NamedTuple):

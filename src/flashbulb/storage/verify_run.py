@@ -51,7 +51,5 @@ def _notes(directory: RunDirectory, rows: int, sealed: int) -> list[str]:
     if Checkpoints(directory.checkpoints).identity is None:
         notes.append("begun before runs had ids: whether its files belong together cannot be checked")
     if rows > sealed:
-        notes.append(
-            f"the last {rows - sealed} rows of metrics.csv have no checkpoint after them, and cannot be checked"
-        )
+        notes.append(f"the last {rows - sealed} rows of metrics.csv are sealed by no good checkpoint")
     return notes

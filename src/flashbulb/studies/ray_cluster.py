@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
+import secrets
 import socket
 import tempfile
 import time
@@ -71,7 +72,7 @@ class RayPool:
     """As many tasks at a time as the cluster has CPUs; machines may join and leave."""
 
     def __init__(self, plan: StudyPlan, address: str | None = None, processes: int | None = None) -> None:
-        self.plan, self.ray = plan, load_ray()
+        self.plan, self.ray = plan, load_ray(local=address is None)
         self.limit = processes
         self.tasks: dict[Any, Job] = {}
         self._connect(address)
@@ -89,7 +90,7 @@ class RayPool:
                 self.ray.init(address=address, **quiet)
         except Exception as error:  # Ray raises many types, plain Exception among them
             where, detail = address or "this machine", " ".join(str(error).split())[:300].rstrip(".")
-            hint = "if the cluster has a token, set RAY_AUTH_MODE=token"
+            hint = "its token must be in ~/.ray/auth_token; if it has none, set RAY_AUTH_MODE=disabled"
             raise UsageError(f"ray_address: cannot connect to Ray at {where} ({detail}); {hint}.") from None
 
     @property
@@ -163,9 +164,18 @@ def check_address(address: str) -> None:
         raise UsageError(f"ray_address: no answer from {address} ({error}); is `ray start --head` running?") from None
 
 
-def load_ray() -> Any:
-    """Import Ray with usage reports turned off, or raise `UsageError`."""
+def load_ray(local: bool = False) -> Any:
+    """Import Ray with usage reports turned off and tokens turned on, or raise `UsageError`.
+
+    A `local` Ray, of this machine alone, gets a token of its own and the loopback interface.
+    """
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    os.environ.setdefault("RAY_AUTH_MODE", "token")
+    if local:
+        # What Ray does on macOS: addresses are 127.0.0.1, and its servers listen there only. Read at its import.
+        os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
+        if not {"RAY_AUTH_TOKEN", "RAY_AUTH_TOKEN_PATH"} & set(os.environ):
+            os.environ["RAY_AUTH_TOKEN"] = secrets.token_hex(32)
     try:
         import ray
     except ImportError:

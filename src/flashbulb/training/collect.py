@@ -81,6 +81,7 @@ def collect(
         next_observations[t, rows] = final
     ended = terminated | truncated
     _require_finite(env, rewards=rewards, costs=costs, observations=next_observations)
+    _require_no_negative(env, costs)
     episodes, running = account(rewards, costs, ended, running)
     running = running._replace(observations=observations[-1].copy())
     samples = observations[:-1], next_observations, np.stack(actions), rewards, costs, terminated, ended
@@ -148,6 +149,16 @@ def cost_error(batch: Batch, max_episode_steps: int) -> float:
     if len(sums) < 2:
         return 0.0
     return float(np.sqrt(len(sums) * sums.var(ddof=1)) / episodes_that_fit(batch, max_episode_steps))
+
+
+def _require_no_negative(env: CostVectorEnv, costs: np.ndarray) -> None:
+    """A negative cost would pay for an unsafe step elsewhere."""
+    if (costs < 0).any():
+        step, index = np.argwhere(costs < 0)[0]
+        raise RunError(
+            f"{env.env_id} returned a cost of {costs[step, index]:g} (step {step} of the batch, environment {index}); "
+            "costs count what is unsafe and start at 0."
+        )
 
 
 def _require_finite(env: CostVectorEnv, **arrays: np.ndarray) -> None:

@@ -1,0 +1,45 @@
+"""Return against cost of every run in some tables of measures: `python results/frontier.py OUTPUT.png MEASURES.csv...`.
+
+One panel per task, over the last tenth of each run; a small dot per run, the mean of a label large.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+from matplotlib.figure import Figure
+
+from flashbulb.plots.learning_curves import choose_colours
+
+LIMIT = 25.0  # of all runs in results/
+
+
+def main(output: str, *tables: str) -> None:
+    rows = [row for table in tables for row in csv.DictReader(Path(table).open())]
+    for row in rows:
+        row.setdefault("algorithm", row.get("recipe", ""))  # the name of the column in older tables
+    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    colours = choose_colours({row["label"]: row["algorithm"] for row in rows})
+    figure = Figure(figsize=(4.6 * len(tasks), 3.8), layout="constrained")
+    for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
+        for label, colour in colours.items():
+            points = [(float(r["cost"]), float(r["return"])) for r in rows if (r["task"], r["label"]) == (task, label)]
+            if points:
+                cost, returns = zip(*points, strict=True)
+                mean = sum(cost) / len(cost), sum(returns) / len(returns)
+                axes.scatter(cost, returns, s=12, color=colour, alpha=0.6, linewidth=0)
+                axes.scatter(
+                    *mean, s=60, color=colour, edgecolor="black", linewidth=0.6, label=f"{label} ({len(cost)})"
+                )
+        axes.axvline(LIMIT, color="black", linestyle="--", linewidth=1)
+        axes.set(title=task, xlabel="episode cost, last tenth", ylabel="episode return, last tenth")
+        axes.spines[["top", "right"]].set_visible(False)
+        axes.grid(alpha=0.25)
+        axes.legend(frameon=False, fontsize=7)
+    figure.savefig(output, dpi=130)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
