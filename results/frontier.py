@@ -17,7 +17,7 @@ LIMIT = 25.0  # of all runs in results/
 
 
 def main(output: str, *tables: str) -> None:
-    rows = [row for table in tables for row in csv.DictReader(Path(table).open())]
+    rows = [row for table in tables for row in csv.DictReader(Path(table).read_text().splitlines())]
     for row in rows:
         row.setdefault("algorithm", row.get("recipe", ""))  # the name of the column in older tables
     tasks = list(dict.fromkeys(row["task"] for row in rows))

@@ -112,7 +112,18 @@ def test_python_examples(workspace, monkeypatch, capsys):
 
 
 def test_options_named_in_the_docs_exist(capsys):
-    for name in ("mice-cpo", "pid-lag", "ppo-lag", "saute", "constant-3-cpo", "focops", "p3o", "crpo", "ipo"):
+    for name in (
+        "trpo-pid",
+        "mice-cpo",
+        "pid-lag",
+        "ppo-lag",
+        "saute",
+        "constant-3-cpo",
+        "focops",
+        "p3o",
+        "crpo",
+        "ipo",
+    ):
         with pytest.raises(SystemExit):
             parse_train([name, "TASK", "--help"])
     known = set(re.findall(r"--[a-z][a-z0-9.-]*", capsys.readouterr().out))
@@ -175,5 +186,5 @@ def test_algorithms_of_the_readme_are_those_of_the_table():
 
 def test_make_runs_what_the_readme_says():
     makefile = (ROOT / "Makefile").read_text()
-    assert "train mice-cpo SafetyPointGoal1-v0" in makefile
+    assert "train trpo-pid SafetyPointGoal1-v0" in makefile
     assert "make test" in (ROOT / ".ci" / "run").read_text()

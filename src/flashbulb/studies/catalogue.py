@@ -147,7 +147,7 @@ _ALL = (
         "limit",
         "Ours",
         "Who stays under the limit while learning: return against cost, and violations.",
-        "trpo-pid exceeds its limit in at most a tenth of the iterations, and a memory lowers that further.",
+        "trpo-pid exceeds its limit in about a tenth of the iterations; whether a memory lowers that is open.",
         (
             *_algorithms("trpo-pid", "mice-salient"),
             *_algorithms("cpo", "mice-cpo", "pid-lag", "mice-pid", "c-trpo", "sb-trpo", "cup", "saute", "simmer-pid"),
