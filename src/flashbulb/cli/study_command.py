@@ -32,7 +32,7 @@ class StudyOptions:
     name: Annotated[str | None, Positional] = None
     """Name of the study."""
     scale: Literal["smoke", "short", "medium", "paper"] = "short"
-    """smoke: a few thousand steps, as a test; short: 1e6 steps, medium: 2e6, 3 seeds each; paper: 1e7 steps, 6 seeds."""
+    """smoke: a few thousand steps, as a test; short: 1e6 and medium: 2e6 steps, 3 seeds; paper: 1e7 steps, 6 seeds."""
     status: bool = False
     """Only print progress and the expected remaining time."""
     directory: Path = Path("studies")
