@@ -52,7 +52,7 @@ class RealPolicy:
 
     def inputs(self, c, excess=None):
         constraint = Constraint(*(jnp.float32(x) for x in (1000 * c if excess is None else excess, c, 0)))
-        return StepInputs(self.batch, constraint, jnp.float32(0), jax.random.key(0))
+        return StepInputs(self.batch, constraint, jnp.float32(0), jnp.float32(0), jax.random.key(0))
 
     def changes(self, new):
         """KL, reward gain and change of cost per step of new parameters, by their definitions."""
