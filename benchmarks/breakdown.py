@@ -28,7 +28,7 @@ from flashbulb.cores import thread_count
 from flashbulb.envs import make
 from flashbulb.jax_setup import setup_jax
 from flashbulb.storage.run_directory import RunDirectory
-from flashbulb.training import loop
+from flashbulb.training import iteration
 from flashbulb.training.metrics import metrics_row
 from flashbulb.training.recorder import Recorder
 from flashbulb.training.train_state import start
@@ -67,6 +67,7 @@ def measure(config: Config, iterations: int) -> Timers:
     # With one thread the actor's step and the critics' fits follow each other.
     learner: Any = Learner(policy, algorithm, dataclasses.replace(config, threads=1))
     stream: Any = make_cost_stream(algorithm.cost_stream, config, thread_count(config.threads))
+    parts = iteration.RunParts(env, learner, stream)
     state = start(env, learner, config)
     recorder = Recorder(RunDirectory.create(config), config, state)
     policy.act = timed(timers, "actor inference", policy.act)
@@ -77,11 +78,11 @@ def measure(config: Config, iterations: int) -> Timers:
     learner.update = timed(timers, "whole update", learner.update)
     record = timed(timers, "logging", recorder.record)
     checkpoint = timed(timers, "checkpoint (a tenth)", recorder.checkpoint)
-    with mock.patch.object(loop, "collect", timed(timers, "whole collection", loop.collect)):
+    with mock.patch.object(iteration, "collect", timed(timers, "whole collection", iteration.collect)):
         for n in range(iterations + 1):
             if n == 1:
                 timers.clear()
-            state, batch, metrics = loop.iterate(config, env, learner, stream, state)
+            state, batch, metrics = iteration.iterate(config, parts, state)
             record(metrics_row(batch, state.totals, state.memory, metrics), batch, 1.0)
             checkpoint(state._replace(env=env.get_state()))
     timers["checkpoint (a tenth)"] /= 10

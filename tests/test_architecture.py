@@ -40,7 +40,7 @@ SAME_NAME = {  # public names with one meaning in several modules
 
 # What fails today, to be emptied.
 KNOWN_IMPORTS: set[tuple[str, str]] = set()
-KNOWN_DUPLICATE_NAMES: set[str] = {}
+KNOWN_DUPLICATE_NAMES: set[str] = set()
 KNOWN_DUPLICATE_FILES: set[str] = {"registry"}  # of tasks, and of algorithms
 KNOWN_UNDOCUMENTED: set[str] = set()
 

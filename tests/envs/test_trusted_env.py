@@ -68,7 +68,7 @@ def test_the_users_word_runs_it(stranger, tmp_path):
         flashbulb.evaluate(stranger, 1, env=SOURCE)
     assert (tmp_path / "called").exists()
     with pytest.raises(UsageError, match="the environment of this run is"):
-        flashbulb.evaluate(stranger, 1, env="os:getcwd")
+        flashbulb.resume(stranger, env="os:getcwd")
 
 
 @pytest.mark.parametrize("source", ["HazardField-v0", "flashbulb/SafetyPointGoal1-v0", "CartPole-v1"])

@@ -60,7 +60,9 @@ def test_the_policy_can_be_used_on_it(trained):
 
 def test_a_worker_that_dies_stops_the_run_and_leaves_its_checkpoint(tmp_path):
     config = configure("mice-cpo", f"{WORLDS}:broken_dies", runs_dir=tmp_path, name="r", steps=180, **SMALL)
-    with pytest.raises(RunError, match=r"iteration 1: worker process \d+, which ran members 0 to 0 .*\(exit code 3\)"):
+    with pytest.raises(
+        RunError, match=r"iteration 1: worker process \d+, which ran environments 0 to 0 .*\(exit code 3\)"
+    ):
         train(config, QUIET)  # an iteration takes twenty steps of each, and the environment dies in its 26th
     assert read_csv(tmp_path / "r" / "metrics.csv")["iteration"].tolist() == [0]
     assert flashbulb.load_policy(tmp_path / "r").steps == 60

@@ -99,7 +99,7 @@ def test_the_same_seed_gives_the_same_numbers_and_another_seed_others(small_run,
 
 
 def test_from_python_as_from_the_command_line(tmp_path, capsys):
-    result = flashbulb.train("cpo", "HazardField-v0", runs_dir=tmp_path, **SMALL)
+    result = flashbulb.train("mice-cpo", "HazardField-v0", runs_dir=tmp_path, **SMALL)
     assert result.summary["steps"] == 6000
     printed = capsys.readouterr().out
     for words in ("episode return", "episode cost", "violation rate", "metrics.csv"):

@@ -12,7 +12,8 @@ from flashbulb.errors import UsageError
 from flashbulb.normaliser import FrozenNormaliser
 from flashbulb.storage.csv_log import read_csv
 from flashbulb.training.collect import Sampler
-from flashbulb.training.loop import log_likelihood, train
+from flashbulb.training.iteration import log_likelihood
+from flashbulb.training.loop import train
 from tests.algorithms.actor_batches import example, log_density
 
 SMALL = {

@@ -13,7 +13,7 @@ from flashbulb.algorithms.critics import values
 from flashbulb.algorithms.registry import configure
 from flashbulb.envs.base import final_info
 from flashbulb.memory import Balance, FlashbulbMemory, flashbulb_memory, intrinsic_cost
-from flashbulb.training.loop import _parts, iterate
+from flashbulb.training.iteration import iterate, run_parts
 from flashbulb.training.train_state import start
 
 PLACES, ENVS, EPISODES = 4, 2, 2
@@ -62,10 +62,10 @@ class Line:
 
 def check_two_iterations():
     config = configure("mice-cpo", "Line", **SETTINGS)
-    with _parts(config, Line()) as (env, learner, stream):
-        before = start(env, learner, config)
-        state, batch, metrics = iterate(config, env, learner, stream, before)
-        _, second, _ = iterate(config, env, learner, stream, state)
+    with run_parts(config, Line()) as parts:
+        before = start(parts.env, parts.learner, config)
+        state, batch, metrics = iterate(config, parts, before)
+        _, second, _ = iterate(config, parts, state)
 
     # Memory: the states in which an action cost, and no others.
     stored = ENVS * EPISODES
@@ -106,7 +106,7 @@ def no_memory(patch):
 
 
 def all_states_remembered(patch):
-    patch.setattr("flashbulb.training.loop.unsafe_states", lambda costs, to_go, config: costs >= 0)
+    patch.setattr("flashbulb.training.iteration.unsafe_states", lambda costs, to_go, config: costs >= 0)
 
 
 def no_kernel(patch):

@@ -9,32 +9,19 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
-import jax
-import jax.numpy as jnp
-import numpy as np
 from rich.console import Console
 
-from flashbulb.algorithms.advantages import cost_to_go
-from flashbulb.algorithms.cost_budget import make_training_env
 from flashbulb.algorithms.critic_fit import blas
-from flashbulb.algorithms.learner import Learner, LearnerState
-from flashbulb.algorithms.policy import policy_for
-from flashbulb.algorithms.registry import algorithm_of
-from flashbulb.algorithms.stream_registry import make_cost_stream
 from flashbulb.analysis.memory_snapshots import most_dangerous_env, save_memory_snapshot, snapshot_iterations
-from flashbulb.batch import Batch
 from flashbulb.config import Config
-from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.base import clock_of
 from flashbulb.envs.trusted_env import require_trusted
 from flashbulb.errors import Interrupted, RunError, UsageError
 from flashbulb.jax_setup import setup_jax
-from flashbulb.memory import CostStream, unsafe_states
-from flashbulb.memory.offline import load_transitions
-from flashbulb.memory.resampling import LogLikelihood, OfflinePool
+from flashbulb.plugins import require_plugins
 from flashbulb.shown_text import printable
 from flashbulb.storage.checkpoint import Checkpoints, Damaged
 from flashbulb.storage.loggers import load_wandb
@@ -43,9 +30,9 @@ from flashbulb.storage.resume_check import check_files, check_sealed_rows, requi
 from flashbulb.storage.run_directory import SPACES_FILE, RunDirectory, check_spaces, load_config, save_spaces
 from flashbulb.training.bias_monitor import BiasMonitor
 from flashbulb.training.callbacks import Callback, Callbacks, OngoingRun
-from flashbulb.training.collect import Sampler, collect
 from flashbulb.training.going_on import record_steps, start_from, with_more_steps
 from flashbulb.training.graceful_stop import graceful_stop
+from flashbulb.training.iteration import RunParts, iterate, run_parts
 from flashbulb.training.metrics import metrics_row
 from flashbulb.training.progress import progress_for
 from flashbulb.training.recorder import Recorder, Result, draw, read_result, writing
@@ -67,7 +54,7 @@ def train(
     setup_jax()
     if config.wandb:
         load_wandb()
-    with _parts(config, env) as parts:
+    with run_parts(config, env) as parts:
         state = _first_state(config, parts)
         config = _without_clock(config, state, console)
         directory = RunDirectory.create(config)
@@ -102,11 +89,12 @@ def resume(
     directory, config = RunDirectory(Path(run)), load_config(Path(run))
     config = with_more_steps(config, steps)
     config = validate(dataclasses.replace(config, threads=threads or config.threads))
+    require_plugins(config.plugins)
     if env is None or config.bias_every:  # the bias is measured in an environment of its own
         require_trusted(config.env, trusted_env)
     console = console or Console()
     setup_jax()
-    with directory.locked(), _parts(config, env) as parts:
+    with directory.locked(), run_parts(config, env) as parts:
         check_spaces(directory.path, parts.env)
         state = _newest_state(config, directory, parts, console)
         if not (directory.path / SPACES_FILE).exists():  # it was killed at its very start
@@ -136,14 +124,6 @@ def _without_clock(config: Config, state: TrainState, console: Console) -> Confi
     return dataclasses.replace(config, stagger=False, cost_estimate="episodes")
 
 
-class RunParts(NamedTuple):
-    """What a run computes with."""
-
-    env: CostVectorEnv
-    learner: Learner
-    stream: CostStream
-
-
 def _learn(
     config: Config,
     directory: RunDirectory,
@@ -152,7 +132,7 @@ def _learn(
     console: Console,
     given: tuple[Callback, ...],
 ) -> Result:
-    env, learner, stream = parts
+    env, learner = parts.env, parts.learner
     callbacks = Callbacks(given, OngoingRun(config, directory.path, env, state))
     recorder, snapshots = Recorder(directory, config, state), snapshot_iterations(config)
     with (
@@ -170,7 +150,7 @@ def _learn(
             with _named(n, directory):
                 metrics: dict[str, Any] = bias_monitor.measure(state)
                 before = env.get_state() if n + 1 in snapshots else {}
-                state, batch, learned = iterate(config, env, learner, stream, state)
+                state, batch, learned = iterate(config, parts, state)
                 metrics = learned | metrics
                 learner.algorithm.augmentation_part.tell(env, state.learner.schedule)
 
@@ -199,72 +179,6 @@ def _learn(
         how = directory.how_to_resume(config.env)
         console.print(f"{sentence} To go on all the same: {how}", soft_wrap=True, markup=False)
     return recorder.finish(console)
-
-
-def iterate(
-    config: Config, env: CostVectorEnv, learner: Learner, stream: CostStream, state: TrainState
-) -> tuple[TrainState, Batch, dict[str, Any]]:
-    """One iteration of Algorithm 1: the state after it, its batch, and scalars to report."""
-    n, policy = state.iteration, learner.policy
-    noise_key, update_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), n))
-    noise = np.asarray(policy.noise(noise_key, (config.horizon, config.num_envs)))
-    params = jax.tree.map(np.asarray, state.learner.policy)
-    sampler = Sampler(policy, params, state.normaliser.frozen())
-
-    batch, running = collect(env, sampler, noise, state.running, n, config.cost_estimate)  # sample under pi_k
-    batch = batch._replace(unsafe=_unsafe(batch, state.learner, config))
-    log_pi = log_likelihood(sampler._replace(params=state.learner.policy))
-    memory, batch, recalled = stream.add_intrinsic_cost(state.memory, state.balance, batch, log_pi)  # update M; c^I
-    updated, batch, estimated = learner.estimate(state.learner, batch)  # values, advantages, constraint
-    updated, learned = learner.update(updated, batch, n / config.iterations, update_key)  # policy, critics
-    _require_finite_parameters(updated)
-    balance = stream.correct(state.balance, batch)  # beta_{n+1}
-
-    normaliser = state.normaliser.absorb(batch.observations)
-    totals = state.totals.add(batch, config.cost_limit)
-    state = TrainState(updated, normaliser, memory, balance, running, state.env, totals)
-    return state, batch, learned | estimated | recalled
-
-
-def _unsafe(batch: Batch, learner: LearnerState, config: Config) -> np.ndarray:
-    """Which states the memory is to store."""
-    to_go = None
-    if config.memory.criterion == "return":
-        seen = batch.observations, batch.next_observations, batch.costs, (batch.terminated, batch.ended)
-        to_go = np.asarray(cost_to_go(learner.critics, *seen, batch.normalise, gamma=config.cost_gamma))
-    return unsafe_states(batch.costs, to_go, config.memory)
-
-
-def log_likelihood(sampler: Sampler) -> LogLikelihood:
-    """log pi of the environment's actions. The scale between its actions and the policy's is a constant factor of
-    the density, which self-normalised weights do not depend on."""
-    policy, params, normalise = sampler
-
-    def log_pi(observations: np.ndarray, actions: np.ndarray) -> np.ndarray:
-        outputs = policy.outputs(params, normalise(observations))
-        return np.asarray(policy.log_prob(outputs, jnp.asarray(policy.from_env(actions))))
-
-    return log_pi
-
-
-@contextlib.contextmanager
-def _parts(config: Config, env: CostVectorEnv | None) -> Iterator[RunParts]:
-    """Environment, learner and cost stream of a run; the environment is closed at the end."""
-    algorithm = algorithm_of(config)
-    with contextlib.closing(make_training_env(algorithm, config, env)) as env:
-        learner = Learner(policy_for(env.single_observation_space, env.single_action_space), algorithm, config)
-        pool = offline_pool(config, env) if algorithm.cost_stream == "memory" else None
-        stream = make_cost_stream(algorithm.cost_stream, config, thread_count(config.threads), pool)
-        yield RunParts(env, learner, stream)
-
-
-def offline_pool(config: Config, env: CostVectorEnv) -> OfflinePool | None:
-    """The unsafe states of the data set that the configuration names, if it names one."""
-    if config.memory.offline is None:
-        return None
-    (size,) = env.single_observation_space.shape or (0,)
-    actions = tuple(env.single_action_space.shape or ())
-    return OfflinePool.from_transitions(load_transitions(config.memory.offline, size, actions))
 
 
 def _first_state(config: Config, parts: RunParts) -> TrainState:
@@ -300,9 +214,3 @@ def _named(n: int, directory: RunDirectory) -> Iterator[None]:
         yield
     except RunError as error:
         raise RunError(f"{directory.path} stopped in iteration {n}: {error}") from error
-
-
-def _require_finite_parameters(learner: LearnerState) -> None:
-    """Stop before anything that is not a number is saved as if it were a policy."""
-    if not all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(learner)):
-        raise RunError("the update made parameters that are not finite.")
