@@ -43,6 +43,8 @@ class CriticConfig:
     """Weight of the squared norm of the parameters ("normalization coefficient" in the paper)."""
     max_grad_norm: float = 40.0
     """Gradients longer than this are shortened to it."""
+    decay: bool = True
+    """Whether the step size decays linearly to 0 over the run (no peer's critic does)."""
 
 
 @dataclass(frozen=True)
@@ -171,11 +173,29 @@ class PidConfig:
 
 
 @dataclass(frozen=True)
+class MarginConfig:
+    """How far below the limit the loop aims, so that an iteration exceeds it as often as the user allows."""
+
+    violations: float = 0.5
+    """How often an iteration may exceed the limit in the long run; from 0.5 on there is no margin."""
+    rate: float = 0.05
+    """Step of z, the margin in standard errors of J_C: z <- z + rate (1[J_C > d] - violations)."""
+    largest: float = 4.0
+    """Bound of z."""
+    share: float = 0.5
+    """Bound of the margin, as a share of the limit."""
+    smooth: float = 0.9
+    """Weight of the past in the moving average of the standard error."""
+
+
+@dataclass(frozen=True)
 class AscentConfig:
     """The multiplier by gradient ascent, lambda <- (lambda + eta Delta)_+ (PPO-Lagrangian, CUP)."""
 
     learning_rate: float = 0.035
     """eta, per unit of episode cost."""
+    rule: Literal["gradient", "adam"] = "gradient"
+    """How lambda moves: by eta times the excess, or by Adam's step of size eta (the peers)."""
     initial: float = 1e-3
     """lambda at the start."""
     maximum: float = 100.0
@@ -254,6 +274,14 @@ class Config:
     """From how many states each of them rolls out: half drawn from all, half from those that meet a cost soon."""
     wandb: bool = False
     """Report to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline keeps it here)."""
+    stagger: bool = False
+    """Whether members begin at different phases of an episode, so that every batch has all of them."""
+    cost_estimate: Literal["episodes", "steps"] = "episodes"
+    """J_C from the episodes that ended in the batch, or from all of its steps: cost / episodes that fit into them."""
+    warm_up: int = 0
+    """Vector steps under the first policy from which the normaliser learns before the first iteration."""
+    cost_scale: Literal["raw", "standard"] = "raw"
+    """Cost advantages that a multiplier weighs: centred, or standardised as the reward's are."""
     gamma: float = 0.99
     """Discount of rewards."""
     cost_gamma: float = 0.99
@@ -268,6 +296,7 @@ class Config:
     proximal: ProximalConfig = field(default_factory=ProximalConfig)
     pid: PidConfig = field(default_factory=PidConfig)
     ascent: AscentConfig = field(default_factory=AscentConfig)
+    margin: MarginConfig = field(default_factory=MarginConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     balance: BalanceConfig = field(default_factory=BalanceConfig)
     constant: ConstantConfig = field(default_factory=ConstantConfig)

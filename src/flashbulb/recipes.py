@@ -15,6 +15,7 @@ from flashbulb.validation import validate
 _BASES: dict[str, Recipe] = {
     "cpo": Recipe("Constrained policy optimisation", "trust-region", "dual"),
     "pid-lag": Recipe("PPO with a multiplier that a PID controller sets", "proximal", "pid"),
+    "trpo-pid": Recipe("TRPO with a multiplier that a PID controller sets", "trust-region", "pid"),
     "ppo-lag": Recipe("PPO with a multiplier that ascends its gradient", "proximal", "ascent"),
     "cup": Recipe("PPO step for reward, then projection for cost", "proximal-projection", "ascent"),
     "saute": Recipe("PPO that sees its cost budget and loses its reward beyond it", "proximal", augmentation="saute"),

@@ -121,8 +121,8 @@ def cpo_step(
         )
 
     def acceptable(trial: Trial) -> jax.Array:
-        # In recovery only the cost has a say; otherwise reward must not fall, and cost may rise into the slack.
-        improves = (dual.case == RECOVER) | (trial.reward_gain >= 0)
+        # Inside the limit reward must not fall and cost may rise into the slack; outside only the cost has a say.
+        improves = (constraint > 0) | (trial.reward_gain >= 0)
         return (trial.kl <= config.kl) & improves & (trial.cost_change <= jnp.maximum(-constraint, 0.0))
 
     search = line_search(trial_of, acceptable, theta, step, config)

@@ -87,6 +87,11 @@ def centre(advantage: jax.Array) -> jax.Array:
     return advantage - advantage.mean()
 
 
+def explained(values_: jax.Array, bias: jax.Array) -> jax.Array:
+    """Share of the variance of the sampled return that the values predict, before they are fitted to it."""
+    return 1 - bias.var() / jnp.maximum((values_ - bias).var(), 1e-8)
+
+
 def where_unsafe(values_: jax.Array, costs: Array) -> jax.Array:
     """Mean over the states that cost something; 0 where none did."""
     unsafe = costs > 0

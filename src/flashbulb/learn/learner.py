@@ -15,7 +15,8 @@ from flashbulb.config import Config
 from flashbulb.learn.actors import actor_step_for, init_actor
 from flashbulb.learn.budget import Schedule, reshaped_reward, simmer_step
 from flashbulb.learn.critics import Critics, fit, init_critics
-from flashbulb.learn.estimates import Sample, centre, estimate, standardise, where_unsafe
+from flashbulb.learn.estimates import Sample, centre, estimate, explained, standardise, where_unsafe
+from flashbulb.learn.margin import Margin, margin_step
 from flashbulb.learn.multipliers import Ascent, Pid, Report, ascent_step, pid_step
 from flashbulb.learn.parts import Recipe
 from flashbulb.learn.policy import Policy
@@ -32,6 +33,7 @@ class LearnerState(NamedTuple):
     critics: Critics
     optimiser: Any = ()  # the actor's
     multiplier: Any = ()  # Pid, Ascent, or nothing
+    margin: Any = ()  # how far below the limit to aim
     schedule: Any = ()  # of the budget in the state, where there is one
 
 
@@ -40,6 +42,7 @@ class Episodes(NamedTuple):
 
     cost: Array  # J_C(pi_k), undiscounted
     length: Array
+    standard_error: Array = 0.0  # of `cost`
 
 
 class Update(NamedTuple):
@@ -61,7 +64,7 @@ def init_learner(policy: Policy, observation_size: int, recipe: Recipe, config: 
     elif recipe.multiplier == "ascent":
         multiplier = Ascent.start(config.ascent)
     schedule = () if recipe.augmentation == "none" else Schedule.start(first_budget(recipe, config))
-    return LearnerState(actor.params, critics, actor.optimiser, multiplier, schedule)
+    return LearnerState(actor.params, critics, actor.optimiser, multiplier, Margin.start(config.margin), schedule)
 
 
 def first_budget(recipe: Recipe, config: Config) -> float:
@@ -77,6 +80,7 @@ class Judged(NamedTuple):
     constraint: jax.Array  # c of the linear model
     lam: jax.Array
     multiplier: Any
+    margin: Margin
     schedule: Any
     balance_bias: jax.Array
     report: Report
@@ -99,14 +103,16 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
 
         # Theorem 2: the constraint is J_C <= d - I, with I the discounted intrinsic cost.
         intrinsic_return = beta * sample.intrinsic.mean() / (1 - config.cost_gamma)
-        cost = episodes.cost + config.balance.margin * intrinsic_return
+        margin, kept, spared = margin_step(state.margin, episodes.cost, episodes.standard_error, config)
+        cost = episodes.cost + jnp.maximum(config.balance.margin * intrinsic_return, kept)
         excess = cost - config.cost_limit
         multiplier, lam, priced = _price(state, cost, recipe, config)
         constraint = excess / episodes.length if config.trust_region.scale == "step" else excess
 
         observations, actions = _flat(normalise(sample.observations)), _flat(sample.actions)
         log_prob = policy.log_prob(policy.outputs(state.policy, observations), actions)
-        a_r, a_c = _flat(standardise(seen.a_r)), _flat(centre(seen.a_c))
+        scaled = standardise if config.cost_scale == "standard" and recipe.multiplier in ("pid", "ascent") else centre
+        a_r, a_c = _flat(standardise(seen.a_r)), _flat(scaled(seen.a_c))
         evidence = Evidence(observations, actions, log_prob, a_r, a_c)
         targets = jnp.stack([_flat(seen.a_r + seen.v_r)] + [_flat(seen.a_c + seen.v_c)] * recipe.cost_critics)
         measured = {
@@ -115,9 +121,12 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
             "cost_bias": seen.cost_bias.mean(),
             "cost_bias_unsafe": where_unsafe(seen.cost_bias, sample.costs),
             "cost_value": seen.v_c.mean(),
+            "cost_explained": explained(seen.v_c, seen.cost_bias),
+            "cost_spread": seen.a_c.std(),
+            "reward_spread": seen.a_r.std(),
         }
-        report = priced | scheduled | measured
-        return Judged(evidence, targets, constraint, lam, multiplier, schedule, seen.balance_bias, report)
+        report = priced | scheduled | spared | measured
+        return Judged(evidence, targets, constraint, lam, multiplier, margin, schedule, seen.balance_bias, report)
 
     @jax.jit
     def improve(actor: Actor, judged: Judged, learning_rate: Array, key: jax.Array) -> tuple[Actor, Report]:
@@ -135,7 +144,7 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
         key: jax.Array,
     ) -> Update:
         judged = judge(state, sample, normalise, beta, episodes)
-        actor_rate, critic_rate = (rate * (1 - progress) for rate in _learning_rates(config))
+        actor_rate, critic_rate = _learning_rates(config, progress)
         actor, actor_key = Actor(state.policy, state.optimiser), jax.random.fold_in(key, 1)
         observations, targets = np.asarray(judged.evidence.observations), np.asarray(judged.targets)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
@@ -144,15 +153,17 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
             critics, losses = fit(state.critics, observations, targets, rng, critic_rate, config.critic, pool.map)
             actor, stepped = improving.result()
         fitted = {"reward_loss": losses[0], "cost_loss": losses[1:].mean()}
-        after = LearnerState(actor.params, critics, actor.optimiser, judged.multiplier, judged.schedule)
+        after = LearnerState(actor.params, critics, actor.optimiser, judged.multiplier, judged.margin, judged.schedule)
         return Update(after, judged.balance_bias, stepped | judged.report | fitted)
 
     return update
 
 
-def _learning_rates(config: Config) -> tuple[np.float32, np.float32]:
-    """Of actor and critics, at the start."""
-    return np.float32(config.proximal.learning_rate), np.float32(config.critic.learning_rate)
+def _learning_rates(config: Config, progress: Array) -> tuple[np.float32, np.float32]:
+    """Of actor and critics, when this share of the run is done."""
+    left = 1 - progress
+    actor, critic = config.proximal.learning_rate * left, config.critic.learning_rate
+    return np.float32(actor), np.float32(critic * left if config.critic.decay else critic)
 
 
 def _budget(

@@ -57,13 +57,20 @@ def _smooth(old: jax.Array, new: jax.Array, weight_of_past: float) -> jax.Array:
 
 class Ascent(NamedTuple):
     lam: jax.Array  # ()
+    mean: jax.Array  # () Adam's moments of the excess
+    square: jax.Array  # ()
+    steps: jax.Array  # ()
 
     @classmethod
     def start(cls, config: AscentConfig) -> Ascent:
-        return cls(jnp.float32(config.initial))
+        return cls(jnp.float32(config.initial), jnp.float32(0), jnp.float32(0), jnp.int32(0))
 
 
 def ascent_step(state: Ascent, cost: jax.Array, limit: float, config: AscentConfig) -> tuple[Ascent, jax.Array, Report]:
-    """lambda <- (lambda + eta (cost - d))_+, capped."""
-    lam = jnp.clip(state.lam + config.learning_rate * (cost - limit), 0.0, config.maximum)
-    return Ascent(lam), lam, {"lambda": lam}
+    """lambda <- (lambda + eta (cost - d))_+, capped; or with Adam's direction in place of the excess."""
+    excess, steps = cost - limit, state.steps + 1
+    mean, square = _smooth(state.mean, excess, 0.9), _smooth(state.square, excess**2, 0.999)
+    unit = (mean / (1 - 0.9**steps)) / (jnp.sqrt(square / (1 - 0.999**steps)) + 1e-8)
+    move = unit if config.rule == "adam" else excess
+    lam = jnp.clip(state.lam + config.learning_rate * move, 0.0, config.maximum)
+    return Ascent(lam, mean, square, steps), lam, {"lambda": lam}

@@ -43,14 +43,38 @@ class EpisodeMeans(NamedTuple):
     cost: float
     length: float
     estimated: bool  # none finished: extrapolated from the running episodes
+    standard_error: float  # of the cost
 
 
-def episode_means(batch: Batch, flight: InFlight, max_episode_steps: int) -> EpisodeMeans:
-    done = batch.finished
+def episode_means(batch: Batch, flight: InFlight, max_episode_steps: int, estimate: str = "episodes") -> EpisodeMeans:
+    """By the episodes that finished, or by all steps: what they cost over how many episodes fit into them.
+
+    The latter sees no policy but the one that sampled, and every member's layout; it needs members whose phases
+    are spread over an episode, as staggered ones are, so that as many episodes begin as end.
+    """
+    done, standard_error = batch.finished, cost_standard_error(batch, max_episode_steps)
+    if estimate == "steps":
+        fit = episodes_that_fit(batch, max_episode_steps)
+        means = batch.rewards.sum(dtype=np.float64) / fit, batch.costs.sum(dtype=np.float64) / fit
+        return EpisodeMeans(*means, batch.costs.size / fit, False, standard_error)
     if len(done.costs):
-        return EpisodeMeans(done.returns.mean(), done.costs.mean(), float(done.lengths.mean()), False)
+        return EpisodeMeans(done.returns.mean(), done.costs.mean(), float(done.lengths.mean()), False, standard_error)
     scale = max_episode_steps / flight.lengths.sum()
-    return EpisodeMeans(flight.returns.sum() * scale, flight.costs.sum() * scale, float(max_episode_steps), True)
+    means = flight.returns.sum() * scale, flight.costs.sum() * scale
+    return EpisodeMeans(*means, float(max_episode_steps), True, standard_error)
+
+
+def episodes_that_fit(batch: Batch, max_episode_steps: int) -> float:
+    """How many episodes the batch amounts to: as many as end in it, and no fewer than its steps make full ones."""
+    return max(float(batch.ended.sum()), batch.costs.size / max_episode_steps)
+
+
+def cost_standard_error(batch: Batch, max_episode_steps: int) -> float:
+    """Of the mean cost of an episode, with a member's steps as one cluster."""
+    sums = batch.costs.sum(axis=0, dtype=np.float64)
+    if len(sums) < 2:
+        return 0.0
+    return float(np.sqrt(len(sums) * sums.var(ddof=1)) / episodes_that_fit(batch, max_episode_steps))
 
 
 def episode_rows(batch: Batch, iteration: int, steps_before: int) -> list[Row]:
@@ -85,6 +109,7 @@ def metrics_row(
         "steps": int(totals.steps),
         "return": float(means.returns),
         "cost": float(means.cost),
+        "finished_cost": float(batch.finished.costs.mean()) if len(batch.finished.costs) else float("nan"),
         "length": means.length,
         "episodes": len(batch.finished.costs),
         "episode_estimated": int(means.estimated),

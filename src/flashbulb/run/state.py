@@ -43,7 +43,33 @@ def start(env: CMDP, policy: Policy, config: Config) -> RunState:
     """The state before iteration 0. Seeds of networks, memory and environment are streams of their own."""
     observations, _ = env.reset(seed=config.seed)
     learner = _new_learner(policy, observations.shape[1], config)
-    return _around(learner, observations, env.get_state(), rings_of(env), config)
+    if config.stagger:
+        env.set_state(staggered(env.get_state(), env.max_episode_steps))
+    normaliser, observations = _warmed_up(env, policy, learner, observations, config)
+    state = _around(learner, observations, env.get_state(), rings_of(env), config)
+    return state._replace(normaliser=normaliser)
+
+
+def staggered(state: State, max_episode_steps: int) -> State:
+    """Timers as if members had begun one after the other, evenly spread over an episode."""
+    timer = next(name for name in ("steps", "elapsed") if name in state)
+    members = len(state[timer])
+    return state | {timer: np.arange(members, dtype=state[timer].dtype) * max_episode_steps // members}
+
+
+def _warmed_up(
+    env: CMDP, policy: Policy, learner: LearnerState, observations: np.ndarray, config: Config
+) -> tuple[Normaliser, np.ndarray]:
+    """What the first policy sees in `warm_up` vector steps, and where the members are after them."""
+    normaliser, seen = Normaliser.empty(observations.shape[1]), [observations]
+    if not config.warm_up:
+        return normaliser, observations
+    key = jax.random.fold_in(jax.random.key(config.seed), 2**31 - 1)
+    params, normalise = jax.tree.map(np.asarray, learner.policy), normaliser.affine()
+    for noise in np.asarray(policy.noise(key, (config.warm_up, config.num_envs))):
+        action = policy.act(params, normalise(np.asarray(seen[-1], np.float32)), noise)
+        seen.append(env.step(policy.to_env(action))[0])
+    return normaliser.absorb(np.stack(seen)), seen[-1]
 
 
 def restore(path: Path, env: CMDP, policy: Policy, config: Config) -> RunState:

@@ -120,13 +120,13 @@ def _learn(
                 lesson = lesson_of(batch, n, state.learner, policy, normalise, config)
                 memory, intrinsic, recalled = stream.recall(state.memory, lesson)  # update M; c^I
                 beta = stream.beta(state.balance)
-                means = episode_means(batch, flight, env.max_episode_steps)
+                means = episode_means(batch, flight, env.max_episode_steps, config.cost_estimate)
                 learner, bias, report = update(  # values, advantages, policy
                     state.learner,
                     Sample(*batch[:-1], intrinsic),
                     normalise,
                     np.float32(beta),
-                    Episodes(np.float32(means.cost), np.float32(means.length)),
+                    Episodes(*map(np.float32, (means.cost, means.length, means.standard_error))),
                     np.float32(n / config.iterations),
                     update_key,
                 )
