@@ -67,6 +67,11 @@ class TrustRegionConfig:
     recover: Literal["violated", "infeasible"] = "violated"
     """When to step for cost alone: as soon as the constraint is violated (the paper's appendix), or only
     when no step in the trust region can satisfy it (CPO)."""
+    barrier: float = 1000.0
+    """C-TRPO's weight of the divergence that grows without bound at the limit, per unit of cost per step: the authors'
+    1 per unit of the cost of an episode of a thousand steps."""
+    share: float = 0.75
+    """SB-TRPO, beyond the limit: this share of the largest possible drop in cost, the rest of the step for reward."""
     scale: Literal["episode", "step"] = "step"
     """Constraint value c in CPO's linear model: the excess of an episode divided by its length, which is consistent
     with b (safety-starter-agents), or the excess itself (OmniSafe, the authors' code). With the latter CPO is all or
@@ -170,6 +175,16 @@ class PidConfig:
     """lambda before anything was learned: K_I times the integral at the start."""
     maximum: float = 100.0
     """Cap of lambda, and of the integral's share in it (anti-windup). At 100 the reward has a hundredth's say."""
+
+
+@dataclass(frozen=True)
+class IntegralConfig:
+    """The integral of the excess, fed back into the limit that CPO's step sees."""
+
+    gain: float = 0.0
+    """What an excess of 1 adds to it per iteration; 0 turns it off."""
+    share: float = 1.0
+    """Bound of it, as a share of the limit, on both sides."""
 
 
 @dataclass(frozen=True)
@@ -297,6 +312,7 @@ class Config:
     pid: PidConfig = field(default_factory=PidConfig)
     ascent: AscentConfig = field(default_factory=AscentConfig)
     margin: MarginConfig = field(default_factory=MarginConfig)
+    integral: IntegralConfig = field(default_factory=IntegralConfig)
     memory: MemoryConfig = field(default_factory=MemoryConfig)
     balance: BalanceConfig = field(default_factory=BalanceConfig)
     constant: ConstantConfig = field(default_factory=ConstantConfig)

@@ -14,6 +14,8 @@ from flashbulb.validation import validate
 
 _BASES: dict[str, Recipe] = {
     "cpo": Recipe("Constrained policy optimisation", "trust-region", "dual"),
+    "c-trpo": Recipe("TRPO in a region whose divergence grows without bound at the limit", "trust-region", "barrier"),
+    "sb-trpo": Recipe("TRPO that keeps a share of the possible drop in cost", "trust-region", "share"),
     "pid-lag": Recipe("PPO with a multiplier that a PID controller sets", "proximal", "pid"),
     "trpo-pid": Recipe("TRPO with a multiplier that a PID controller sets", "trust-region", "pid"),
     "ppo-lag": Recipe("PPO with a multiplier that ascends its gradient", "proximal", "ascent"),

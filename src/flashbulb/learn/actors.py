@@ -8,7 +8,7 @@ import jax
 import jax.numpy as jnp
 
 from flashbulb.config import Config
-from flashbulb.learn.cpo import cpo_step
+from flashbulb.learn.cpo import StepRule, barrier_rule, cpo_rule, cpo_step, share_rule
 from flashbulb.learn.parts import Recipe
 from flashbulb.learn.policy import Policy
 from flashbulb.learn.projection import price_of_cost, projection_step
@@ -29,18 +29,21 @@ def actor_step_for(policy: Policy, recipe: Recipe, config: Config) -> ActorStep:
         return _proximal(policy, config)
     if recipe.actor == "proximal-projection":
         return _proximal_projection(policy, config)
-    return _constrained_trust_region(policy, config) if recipe.multiplier == "dual" else _trust_region(policy, config)
+    rules = {"dual": cpo_rule, "barrier": barrier_rule, "share": share_rule}
+    if recipe.multiplier in rules:
+        return _constrained_trust_region(policy, config, rules[recipe.multiplier])
+    return _trust_region(policy, config)
 
 
-def _constrained_trust_region(policy: Policy, config: Config) -> ActorStep:
-    """CPO: the cost is a constraint of the step itself."""
+def _constrained_trust_region(policy: Policy, config: Config, rule: StepRule) -> ActorStep:
+    """CPO and its kin: the cost is a constraint of the step itself."""
 
     def step(
         actor: Actor, evidence: Evidence, c: jax.Array, lam: jax.Array, rate: jax.Array, key: jax.Array
     ) -> tuple[Actor, Report]:
         a_r, a_c = evidence.reward_advantage, evidence.cost_advantage
         seen = evidence.observations, evidence.actions
-        params, report = cpo_step(policy, actor.params, *seen, a_r, a_c, c, config.trust_region)
+        params, report = cpo_step(policy, actor.params, *seen, a_r, a_c, c, config.trust_region, rule)
         return Actor(params, actor.optimiser), report
 
     return step

@@ -79,6 +79,78 @@ def primal_step(dual: Dual, h_g: jax.Array, h_b: jax.Array, s: jax.Array, config
     return jnp.where(dual.case == RECOVER, recover, improve)
 
 
+class Model(NamedTuple):
+    """The step's linear and quadratic model: H^-1 g, H^-1 b, their products, and c."""
+
+    h_g: jax.Array
+    h_b: jax.Array
+    q: jax.Array
+    r: jax.Array
+    s: jax.Array
+    c: jax.Array
+
+
+class Chosen(NamedTuple):
+    """A full step x = H^-1 (g - nu b) / lambda, or in recovery one for cost alone."""
+
+    step: jax.Array
+    case: jax.Array
+    lam: jax.Array
+    nu: jax.Array
+    extra_divergence: Callable[[jax.Array], jax.Array] = lambda cost_change: jnp.zeros_like(cost_change)
+
+
+StepRule = Callable[[Model, TrustRegionConfig], Chosen]
+
+
+def cpo_rule(model: Model, config: TrustRegionConfig) -> Chosen:
+    dual = solve_dual(model.q, model.r, model.s, model.c, config)
+    return Chosen(primal_step(dual, model.h_g, model.h_b, model.s, config), dual.case, dual.lam, dual.nu)
+
+
+def _cost_step(model: Model, config: TrustRegionConfig) -> jax.Array:
+    """The steepest way down in cost, to the region's edge."""
+    return -jnp.sqrt(2 * config.kl / jnp.maximum(model.s, _TINY)) * model.h_b
+
+
+def barrier_rule(model: Model, config: TrustRegionConfig) -> Chosen:
+    """C-TRPO: maximise g.x within x.(H + k b b^T).x / 2 <= phi, k = barrier / slack; outside the limit, recover.
+
+    k is the curvature at 0 of the divergence barrier * (a + (slack - a) log((slack - a) / slack)) of a rise in cost
+    a = b.x. By Sherman and Morrison x ~ H^-1 (g - nu b) with nu = k r / (1 + k s), and its length in the new metric
+    is q - k r^2 / (1 + k s). All in units of cost per step; `barrier` is per unit of it.
+    """
+    slack = jnp.maximum(-model.c, _TINY)
+    k = config.barrier / slack
+    nu = k * model.r / (1 + k * model.s)
+    length = jnp.maximum(model.q - k * model.r**2 / (1 + k * model.s), _TINY)
+    lam = jnp.sqrt(length / (2 * config.kl))
+    outside = model.c > 0
+    step = jnp.where(outside, _cost_step(model, config), (model.h_g - nu * model.h_b) / lam)
+
+    def extra(cost_change: jax.Array) -> jax.Array:
+        left = slack - cost_change
+        grown = config.barrier * (cost_change + left * jnp.log(jnp.maximum(left, _TINY) / slack))
+        return jnp.where(outside, 0.0, jnp.where(left > 0, grown, jnp.inf))
+
+    return Chosen(step, jnp.where(outside, RECOVER, FROM_INSIDE), lam, nu, extra)
+
+
+def share_rule(model: Model, config: TrustRegionConfig) -> Chosen:
+    """SB-TRPO: the mix (1 - m) x_R + m x_C of both trust-region steps with the least m that keeps a share of x_C's drop.
+
+    Within the limit, the reward's step alone.
+    """
+    lam = jnp.maximum(jnp.sqrt(model.q / (2 * config.kl)), _TINY)
+    reward_step, cost_step = model.h_g / lam, _cost_step(model, config)
+    drop = jnp.sqrt(2 * config.kl * jnp.maximum(model.s, _TINY))
+    rise = model.r / lam
+    mix = jnp.clip((config.share * drop + rise) / jnp.maximum(drop + rise, _TINY), 0.0, 1.0)
+    mix = jnp.where(model.c > 0, mix, 0.0)
+    step = (1 - mix) * reward_step + mix * cost_step
+    return Chosen(step, jnp.where(model.c > 0, FROM_OUTSIDE, UNCONSTRAINED), lam, mix)
+
+
 def cpo_step(
     policy: Policy,
     params: Any,
@@ -88,8 +160,10 @@ def cpo_step(
     cost_advantage: jax.Array,
     constraint: jax.Array,
     config: TrustRegionConfig,
+    rule: StepRule | None = None,
 ) -> tuple[Any, dict[str, jax.Array]]:
     """One update of the policy. `constraint` is c: positive when the limit is exceeded."""
+    rule = rule or cpo_rule
     theta, unflatten = flatten(params)
 
     def outputs_of(vector: jax.Array) -> Any:
@@ -108,8 +182,7 @@ def cpo_step(
     product = fisher_product(lambda v: policy.outputs(unflatten(v), metric_states), policy.kl, theta)
     h_g, h_b = solve(product, g, config), solve(product, b, config)
     q, r, s = g @ h_g, g @ h_b, b @ h_b
-    dual = solve_dual(q, r, s, constraint, config)
-    step = primal_step(dual, h_g, h_b, s, config)
+    chosen = rule(Model(h_g, h_b, q, r, s, constraint), config)
 
     def trial_of(vector: jax.Array) -> Trial:
         new = outputs_of(vector)
@@ -122,17 +195,18 @@ def cpo_step(
 
     def acceptable(trial: Trial) -> jax.Array:
         # Inside the limit reward must not fall and cost may rise into the slack; outside only the cost has a say.
-        improves = (constraint > 0) | (trial.reward_gain >= 0)
-        return (trial.kl <= config.kl) & improves & (trial.cost_change <= jnp.maximum(-constraint, 0.0))
+        improves = (constraint > 0) | (chosen.case == RECOVER) | (trial.reward_gain >= 0)
+        divergence = trial.kl + chosen.extra_divergence(trial.cost_change)
+        return (divergence <= config.kl) & improves & (trial.cost_change <= jnp.maximum(-constraint, 0.0))
 
-    search = line_search(trial_of, acceptable, theta, step, config)
+    search = line_search(trial_of, acceptable, theta, chosen.step, config)
     report = {
         "kl": search.trial.kl,
-        "cpo_case": dual.case,
+        "cpo_case": chosen.case,
         "step_fraction": search.fraction,
         "reward_gain": search.trial.reward_gain,
         "cost_change": search.trial.cost_change,
-        "lambda": dual.lam,
-        "nu": dual.nu,
+        "lambda": chosen.lam,
+        "nu": chosen.nu,
     }
     return unflatten(search.theta), report

@@ -16,7 +16,7 @@ from flashbulb.learn.actors import actor_step_for, init_actor
 from flashbulb.learn.budget import Schedule, reshaped_reward, simmer_step
 from flashbulb.learn.critics import Critics, fit, init_critics
 from flashbulb.learn.estimates import Sample, centre, estimate, explained, standardise, where_unsafe
-from flashbulb.learn.margin import Margin, margin_step
+from flashbulb.learn.margin import Integral, Margin, integral_step, margin_step
 from flashbulb.learn.multipliers import Ascent, Pid, Report, ascent_step, pid_step
 from flashbulb.learn.parts import Recipe
 from flashbulb.learn.policy import Policy
@@ -34,6 +34,7 @@ class LearnerState(NamedTuple):
     optimiser: Any = ()  # the actor's
     multiplier: Any = ()  # Pid, Ascent, or nothing
     margin: Any = ()  # how far below the limit to aim
+    integral: Any = ()  # of the excess, where CPO's steps follow it
     schedule: Any = ()  # of the budget in the state, where there is one
 
 
@@ -64,7 +65,7 @@ def init_learner(policy: Policy, observation_size: int, recipe: Recipe, config: 
     elif recipe.multiplier == "ascent":
         multiplier = Ascent.start(config.ascent)
     schedule = () if recipe.augmentation == "none" else Schedule.start(first_budget(recipe, config))
-    return LearnerState(actor.params, critics, actor.optimiser, multiplier, Margin.start(config.margin), schedule)
+    return LearnerState(actor.params, critics, actor.optimiser, multiplier, Margin.start(config.margin), Integral.start(), schedule)
 
 
 def first_budget(recipe: Recipe, config: Config) -> float:
@@ -81,6 +82,7 @@ class Judged(NamedTuple):
     lam: jax.Array
     multiplier: Any
     margin: Margin
+    integral: jax.Array
     schedule: Any
     balance_bias: jax.Array
     report: Report
@@ -107,7 +109,9 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
         cost = episodes.cost + jnp.maximum(config.balance.margin * intrinsic_return, kept)
         excess = cost - config.cost_limit
         multiplier, lam, priced = _price(state, cost, recipe, config)
-        constraint = excess / episodes.length if config.trust_region.scale == "step" else excess
+        integral = integral_step(state.integral, excess, config.cost_limit, config.integral)
+        constraint = excess + integral
+        constraint = constraint / episodes.length if config.trust_region.scale == "step" else constraint
 
         observations, actions = _flat(normalise(sample.observations)), _flat(sample.actions)
         log_prob = policy.log_prob(policy.outputs(state.policy, observations), actions)
@@ -121,12 +125,13 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
             "cost_bias": seen.cost_bias.mean(),
             "cost_bias_unsafe": where_unsafe(seen.cost_bias, sample.costs),
             "cost_value": seen.v_c.mean(),
+            "integral": integral,
             "cost_explained": explained(seen.v_c, seen.cost_bias),
             "cost_spread": seen.a_c.std(),
             "reward_spread": seen.a_r.std(),
         }
         report = priced | scheduled | spared | measured
-        return Judged(evidence, targets, constraint, lam, multiplier, margin, schedule, seen.balance_bias, report)
+        return Judged(evidence, targets, constraint, lam, multiplier, margin, integral, schedule, seen.balance_bias, report)
 
     @jax.jit
     def improve(actor: Actor, judged: Judged, learning_rate: Array, key: jax.Array) -> tuple[Actor, Report]:
@@ -153,7 +158,9 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
             critics, losses = fit(state.critics, observations, targets, rng, critic_rate, config.critic, pool.map)
             actor, stepped = improving.result()
         fitted = {"reward_loss": losses[0], "cost_loss": losses[1:].mean()}
-        after = LearnerState(actor.params, critics, actor.optimiser, judged.multiplier, judged.margin, judged.schedule)
+        integral = Integral(judged.integral, jnp.float32(stepped.get("cpo_case", 1) == 0))
+        controls = judged.multiplier, judged.margin, integral, judged.schedule
+        after = LearnerState(actor.params, critics, actor.optimiser, *controls)
         return Update(after, judged.balance_bias, stepped | judged.report | fitted)
 
     return update

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import jax
 import jax.numpy as jnp
 
-from flashbulb.config import Config, MarginConfig
+from flashbulb.config import Config, IntegralConfig, MarginConfig
 
 
 class Margin(NamedTuple):
@@ -40,3 +40,18 @@ def margin_step(
     u = jnp.minimum(z * se, own.share * limit)
     report = {"margin": u, "margin_z": z, "standard_error": jnp.asarray(standard_error)}
     return Margin(z, se, closed, state.steps + 1), u, report
+
+
+class Integral(NamedTuple):
+    value: jax.Array  # () what is added to the excess that CPO's step sees
+    saturated: jax.Array  # () 1 after a step for cost alone: nothing more could be done
+
+    @classmethod
+    def start(cls) -> Integral:
+        return cls(jnp.float32(0), jnp.float32(0))
+
+
+def integral_step(state: Integral, excess: jax.Array, limit: float, config: IntegralConfig) -> jax.Array:
+    """The integral of the excess: bounded, and growing only while the steps could still do more (no windup)."""
+    grown = jnp.where((state.saturated > 0) & (excess > 0), 0.0, config.gain * excess)
+    return jnp.clip(state.value + grown, -config.share * limit, config.share * limit)

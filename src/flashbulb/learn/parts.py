@@ -15,7 +15,7 @@ class Recipe:
     actor: Literal["trust-region", "proximal", "proximal-projection"] = "trust-region"
     """How the policy steps: to the edge of a trust region, by clipped gradients (PPO), or by clipped gradients
     for reward followed by a projection for cost (CUP)."""
-    multiplier: Literal["none", "dual", "pid", "ascent"] = "none"
+    multiplier: Literal["none", "dual", "barrier", "share", "pid", "ascent"] = "none"
     """What sets the price of cost: nothing (cost is ignored), the closed-form dual of CPO's quadratic model, a PID
     controller, or gradient ascent."""
     cost_stream: Literal["extrinsic", "memory", "constant"] = "extrinsic"
