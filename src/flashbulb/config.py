@@ -67,6 +67,11 @@ class TrustRegionConfig:
     recover: Literal["violated", "infeasible"] = "violated"
     """When to step for cost alone: as soon as the constraint is violated (the paper's appendix), or only
     when no step in the trust region can satisfy it (CPO)."""
+    momentum: float = 0.0
+    """Weight of the past in the moving averages of both gradients that a Lagrangian step follows: 0.8 is a batch nine
+    times as large, for policies that are a few steps older."""
+    reach: Literal["damped", "full"] = "damped"
+    """Length of a Lagrangian step: to the region's edge in the damped metric, which stops short of it, or in the KL's."""
     barrier: float = 1000.0
     """C-TRPO's weight of the divergence that grows without bound at the limit, per unit of cost per step: the authors'
     1 per unit of the cost of an episode of a thousand steps."""

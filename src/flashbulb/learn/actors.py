@@ -9,6 +9,7 @@ import jax.numpy as jnp
 
 from flashbulb.config import Config
 from flashbulb.learn.cpo import StepRule, barrier_rule, cpo_rule, cpo_step, share_rule
+from flashbulb.learn.lagrangian import Gradients, lagrangian_step
 from flashbulb.learn.parts import Recipe
 from flashbulb.learn.policy import Policy
 from flashbulb.learn.projection import price_of_cost, projection_step
@@ -21,7 +22,9 @@ ActorStep = Callable[[Actor, Evidence, jax.Array, jax.Array, jax.Array, jax.Arra
 
 def init_actor(policy: Policy, observation_size: int, recipe: Recipe, config: Config, key: jax.Array) -> Actor:
     params = policy.init(key, observation_size, config.policy)
-    return Actor(params, () if recipe.actor == "trust-region" else actor_optimiser(config.proximal).init(params))
+    if recipe.actor == "trust-region":
+        return Actor(params, Gradients.start(params) if recipe.multiplier in ("pid", "ascent") else ())
+    return Actor(params, actor_optimiser(config.proximal).init(params))
 
 
 def actor_step_for(policy: Policy, recipe: Recipe, config: Config) -> ActorStep:
@@ -32,7 +35,7 @@ def actor_step_for(policy: Policy, recipe: Recipe, config: Config) -> ActorStep:
     rules = {"dual": cpo_rule, "barrier": barrier_rule, "share": share_rule}
     if recipe.multiplier in rules:
         return _constrained_trust_region(policy, config, rules[recipe.multiplier])
-    return _trust_region(policy, config)
+    return _lagrangian(policy, config) if recipe.multiplier != "none" else _trust_region(policy, config)
 
 
 def _constrained_trust_region(policy: Policy, config: Config, rule: StepRule) -> ActorStep:
@@ -45,6 +48,17 @@ def _constrained_trust_region(policy: Policy, config: Config, rule: StepRule) ->
         seen = evidence.observations, evidence.actions
         params, report = cpo_step(policy, actor.params, *seen, a_r, a_c, c, config.trust_region, rule)
         return Actor(params, actor.optimiser), report
+
+    return step
+
+
+def _lagrangian(policy: Policy, config: Config) -> ActorStep:
+    def step(
+        actor: Actor, evidence: Evidence, c: jax.Array, lam: jax.Array, rate: jax.Array, key: jax.Array
+    ) -> tuple[Actor, Report]:
+        stepped = lagrangian_step(policy, actor.params, actor.optimiser, evidence, lam, config.trust_region)
+        params, gradients, report = stepped
+        return Actor(params, gradients), report
 
     return step
 
