@@ -43,6 +43,8 @@ class CriticConfig:
     """Weight of the squared norm of the parameters ("normalization coefficient" in the paper)."""
     max_grad_norm: float = 40.0
     """Gradients longer than this are shortened to it."""
+    replay: int = 0
+    """Batches before this one, with the targets they had, that the critics are fitted to as well."""
     decay: bool = True
     """Whether the step size decays linearly to 0 over the run (no peer's critic does)."""
 

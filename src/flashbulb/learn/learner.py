@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import deque
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
@@ -97,6 +98,7 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
     """
     step_actor = actor_step_for(policy, recipe, config)
     threads = config.threads or os.cpu_count() or 1
+    recent: deque[tuple[np.ndarray, np.ndarray]] = deque(maxlen=1 + config.critic.replay)
 
     @jax.jit
     def judge(state: LearnerState, sample: Sample, normalise: Affine, beta: Array, episodes: Episodes) -> Judged:
@@ -153,6 +155,10 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
         actor, actor_key = Actor(state.policy, state.optimiser), jax.random.fold_in(key, 1)
         observations, targets = np.asarray(judged.evidence.observations), np.asarray(judged.targets)
         rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
+        if config.critic.replay:  # prototype: not part of the checkpoint
+            recent.append((observations, targets))
+            observations = np.concatenate([o for o, _ in recent])
+            targets = np.concatenate([t for _, t in recent], axis=1)
         with ThreadPoolExecutor(threads) as pool:
             improving = pool.submit(lambda: jax.block_until_ready(improve(actor, judged, actor_rate, actor_key)))
             critics, losses = fit(state.critics, observations, targets, rng, critic_rate, config.critic, pool.map)
