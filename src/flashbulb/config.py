@@ -69,6 +69,8 @@ class TrustRegionConfig:
     recover: Literal["violated", "infeasible"] = "violated"
     """When to step for cost alone: as soon as the constraint is violated (the paper's appendix), or only
     when no step in the trust region can satisfy it (CPO)."""
+    decay: float = 0.0
+    """Share of `kl` that a Lagrangian step's region has lost at the end of the run, linearly."""
     momentum: float = 0.0
     """Weight of the past in the moving averages of both gradients that a Lagrangian step follows: 0.8 is a batch nine
     times as large, for policies that are a few steps older."""

@@ -56,7 +56,8 @@ def _lagrangian(policy: Policy, config: Config) -> ActorStep:
     def step(
         actor: Actor, evidence: Evidence, c: jax.Array, lam: jax.Array, rate: jax.Array, key: jax.Array
     ) -> tuple[Actor, Report]:
-        stepped = lagrangian_step(policy, actor.params, actor.optimiser, evidence, lam, config.trust_region)
+        left = rate / config.proximal.learning_rate  # share of the run
+        stepped = lagrangian_step(policy, actor.params, actor.optimiser, evidence, lam, left, config.trust_region)
         params, gradients, report = stepped
         return Actor(params, gradients), report
 

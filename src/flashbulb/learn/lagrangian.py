@@ -29,13 +29,20 @@ class Gradients(NamedTuple):
 
 
 def lagrangian_step(
-    policy: Policy, params: Any, past: Gradients, evidence: Evidence, lam: jax.Array, config: TrustRegionConfig
+    policy: Policy,
+    params: Any,
+    past: Gradients,
+    evidence: Evidence,
+    lam: jax.Array,
+    left: jax.Array,
+    config: TrustRegionConfig,
 ) -> tuple[Any, Gradients, dict[str, jax.Array]]:
     """x ~ H^-1 (g - lambda b) / (1 + lambda) to the region's edge, with g and b averaged, their start corrected as Adam's is.
 
     The cost's gradient in one batch is mostly noise; what is left of it in the mean over several is the signal.
     """
     theta, unflatten = flatten(params)
+    region = config.kl * (1 - config.decay * (1 - left))
 
     def outputs_of(vector: jax.Array) -> Any:
         return policy.outputs(unflatten(vector), evidence.observations)
@@ -56,7 +63,7 @@ def lagrangian_step(
     direction = solve(product, wanted, config)
     curved = direction @ product(direction)
     length = curved if config.reach == "full" else direction @ wanted
-    step = jnp.sqrt(2 * config.kl / jnp.maximum(length, _TINY)) * direction
+    step = jnp.sqrt(2 * region / jnp.maximum(length, _TINY)) * direction
 
     def trial_of(vector: jax.Array) -> Trial:
         return Trial(policy.kl(outputs_of(vector), old).mean(), *(surrogates(vector) - before))
@@ -64,7 +71,7 @@ def lagrangian_step(
     def acceptable(trial: Trial) -> jax.Array:
         # One noisy batch has no veto over an average of several.
         gains = (weight > 0) | (trial.reward_gain - lam * trial.cost_change >= 0)
-        return (trial.kl <= config.kl) & gains
+        return (trial.kl <= region) & gains
 
     search = line_search(trial_of, acceptable, theta, step, config)
 
