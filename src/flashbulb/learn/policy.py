@@ -29,6 +29,7 @@ class Policy(Protocol):
     def log_prob(self, outputs: Outputs, actions: jax.Array) -> jax.Array: ...
     def kl(self, p: Outputs, q: Outputs) -> jax.Array: ...
     def entropy(self, outputs: Outputs) -> jax.Array: ...
+    def quieted(self, params: Any, progress: Any, config: PolicyConfig) -> Any: ...
     def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array: ...
     def act(self, params: Any, observations: np.ndarray, noise: np.ndarray | None) -> np.ndarray: ...
     def to_env(self, actions: np.ndarray) -> np.ndarray: ...
@@ -77,6 +78,14 @@ class Gaussian:
     def entropy(self, outputs: GaussianOutputs) -> jax.Array:
         return (outputs.log_std + 0.5 * jnp.log(2 * jnp.pi * jnp.e)).sum(-1)
 
+    def quieted(self, params: GaussianParams, progress: Any, config: PolicyConfig) -> GaussianParams:
+        """With a standard deviation no larger than the schedule's at this share of the run."""
+        if config.final_log_std >= config.initial_log_std:
+            return params
+        sunk = jnp.minimum(2 * progress, 1.0)
+        ceiling = config.initial_log_std + sunk * (config.final_log_std - config.initial_log_std)
+        return params._replace(log_std=jnp.minimum(params.log_std, ceiling).astype(jnp.float32))
+
     def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         return jax.random.normal(key, (*shape, self.size), jnp.float32)
 
@@ -120,6 +129,9 @@ class Categorical:
     def entropy(self, outputs: jax.Array) -> jax.Array:
         log_p = jax.nn.log_softmax(outputs)
         return -(jnp.exp(log_p) * log_p).sum(-1)
+
+    def quieted(self, params: Network, progress: Any, config: PolicyConfig) -> Network:
+        return params
 
     def noise(self, key: jax.Array, shape: tuple[int, ...]) -> jax.Array:
         return jax.random.gumbel(key, (*shape, self.size), jnp.float32)
