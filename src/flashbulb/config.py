@@ -205,6 +205,8 @@ class MarginConfig:
 
     violations: float = 0.5
     """How often an iteration may exceed the limit in the long run; from 0.5 on there is no margin."""
+    quantile: bool = True
+    """Whether z starts at the normal quantile of `violations`, or at 0 so that the reward is learned first."""
     rate: float = 0.05
     """Step of z, the margin in standard errors of J_C: z <- z + rate (1[J_C > d] - violations)."""
     largest: float = 4.0

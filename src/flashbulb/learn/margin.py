@@ -19,6 +19,8 @@ class Margin(NamedTuple):
 
     @classmethod
     def start(cls, config: MarginConfig) -> Margin:
+        if not config.quantile:
+            return cls(*(jnp.float32(0) for _ in range(3)), jnp.int32(0))
         z = NormalDist().inv_cdf(1 - min(config.violations, 0.5)) if config.violations > 0 else config.largest
         return cls(jnp.float32(min(z, config.largest)), jnp.float32(0), jnp.float32(0), jnp.int32(0))
 
