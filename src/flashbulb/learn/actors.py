@@ -24,7 +24,8 @@ def init_actor(policy: Policy, observation_size: int, recipe: Recipe, config: Co
     params = policy.init(key, observation_size, config.policy)
     if recipe.actor == "trust-region":
         return Actor(params, Gradients.start(params) if recipe.multiplier in ("pid", "ascent") else ())
-    return Actor(params, actor_optimiser(config.proximal).init(params))
+    adam = actor_optimiser(config.proximal).init(params)
+    return Actor(params, (adam, adam) if recipe.actor == "proximal-projection" else adam)
 
 
 def actor_step_for(policy: Policy, recipe: Recipe, config: Config) -> ActorStep:
@@ -97,15 +98,20 @@ def _proximal_projection(policy: Policy, config: Config) -> ActorStep:
     ) -> tuple[Actor, Report]:
         improve_key, project_key = jax.random.split(key)
         free = jnp.zeros_like(lam)
-        half = proximal_step(policy, actor, evidence, free, rate, improve_key, config.proximal)
+        # Each step has moments of its own: the projection's gradients are larger by the price of cost, and would leave
+        # the improvement's, divided by their mean square, next to nothing.
+        improving, projecting = actor.optimiser
+        start = Actor(actor.params, improving)
+        half = proximal_step(policy, start, evidence, free, rate, improve_key, config.proximal)
         price = price_of_cost(lam, config.cost_gamma, config.cost_lam)
-        full = projection_step(policy, half.actor, evidence, price, rate, project_key, config.proximal)
+        halfway = Actor(half.actor.params, projecting)
+        full = projection_step(policy, halfway, evidence, price, rate, project_key, config.proximal)
         sampled = policy.outputs(actor.params, evidence.observations)
         report = {
             "kl": policy.kl(policy.outputs(full.actor.params, evidence.observations), sampled).mean(),
             "actor_passes": half.passes,
             "projection_passes": full.passes,
         }
-        return full.actor, report
+        return Actor(full.actor.params, (half.actor.optimiser, full.actor.optimiser)), report
 
     return step
