@@ -13,7 +13,7 @@ test: lint  ## everything that must hold before a change lands (a few minutes on
 	$(BIN)/python -m pytest -n 2
 
 test-all: lint  ## the same with the slow tests
-	$(BIN)/python -m pytest -n 2 -m ""
+	$(BIN)/python -m pytest -n 2 -m "" --timeout 3600
 
 lint: $(READY)
 	$(BIN)/ruff check .

@@ -68,7 +68,7 @@ def test_time_left_by_hand(plan):
     assert status_line(statuses[:1], 1) == "1 finished"
 
 
-LOCK_FILE = "import fcntl, sys, time; f = open(sys.argv[1], 'ab'); fcntl.lockf(f, fcntl.LOCK_EX); time.sleep(60)"
+LOCK_FILE = "import fcntl, sys, time; f = open(sys.argv[1], 'ab'); fcntl.flock(f, fcntl.LOCK_EX); time.sleep(60)"
 
 
 def test_a_remote_run_is_running_while_its_driver_lives(plan):
@@ -76,7 +76,9 @@ def test_a_remote_run_is_running_while_its_driver_lives(plan):
     assert read_study_status(plan)[1].state == "interrupted"
     driver = subprocess.Popen([sys.executable, "-c", LOCK_FILE, str(plan.path / ".lock")])
     try:
+        deadline = time.monotonic() + 60
         while not RunDirectory(plan.path).is_locked():
+            assert time.monotonic() < deadline
             time.sleep(0.01)
         assert [status.state for status in read_study_status(plan)] == ["finished", "running", "waiting", "failed"]
     finally:
