@@ -7,7 +7,7 @@ READY := $(VENV)/.ready
 .PHONY: train test test-all lint format bench clean
 
 train: $(READY)  ## a short run of the recommended algorithm that ends with a readable result and a figure
-	$(BIN)/flashbulb train trpo-pid SafetyPointGoal1-v0 --seed 0 --steps 1e6 --cost-limit 25 --violations 0.1
+	$(BIN)/flashbulb train mice-salient SafetyPointGoal1-v0 --seed 0 --steps 1e6 --cost-limit 25 --violations 0.1
 
 test: lint  ## everything that must hold before a change lands (a few minutes on two cores)
 	$(BIN)/python -m pytest -n 2

@@ -108,7 +108,7 @@ _CLOSED_LOOP: dict[str, Any] = {
 
 _BASES: dict[str, Algorithm] = {
     "trpo-pid": Algorithm(
-        "Recommended: TRPO with a Lagrange multiplier set by a PID controller, and a margin below the limit",
+        "TRPO with a Lagrange multiplier set by a PID controller, and a margin below the limit",
         "trpo",
         "pid",
         settings=_CLOSED_LOOP,
@@ -257,7 +257,7 @@ def _with_stream(name: str, base: Algorithm, stream: Any, summary: str, settings
 # The controller has its own margin, so the memory only shapes the cost (margin 0), to the end of the run (discount 1).
 _BASES["mice-salient"] = dataclasses.replace(
     get_algorithm("mice-trpo-pid-salient"),
-    summary="MICE on the closed loop: trpo-pid with the salient memory",
+    summary="Recommended: trpo-pid with a memory of unsafe states (MICE) that sorts lidars and weighs entries",
     settings={
         **_CLOSED_LOOP,
         **_SALIENT,
