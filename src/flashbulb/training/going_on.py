@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import dataclasses
 import json
 from pathlib import Path
@@ -12,11 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flashbulb.analysis.memory_snapshots import KINDS
 from flashbulb.analysis.trained_policy import newest_arrays, run_directory
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
-from flashbulb.storage.checkpoint import STATE_NAMES, Arrays, Checkpoints, Damaged, file_name, load_arrays, write_whole
+from flashbulb.storage.checkpoint import STATE_NAMES, Arrays, file_name, load_arrays, write_whole
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.training.train_state import TrainState
 from flashbulb.validation import refusal
@@ -36,24 +34,13 @@ def with_more_steps(config: Config, steps: int | None) -> Config:
 def record_steps(directory: RunDirectory, steps: int, done: int) -> None:
     """Write the new number of steps to config.json, and in `extended` after how many iterations it changed.
 
-    A checkpoint belongs to the settings that it was written with, so those that do are written again for the new ones.
+    Checkpoints stay valid: they belong to the settings that the run was started with (`storage/run_identity.py`).
     """
-    own = [
-        (place, kind, number, Checkpoints(directory.path / place, kind))
-        for place, kind in KINDS.items()
-        for number in Checkpoints(directory.path / place, kind).iterations()
-    ]
-    files = []
-    for place, kind, number, folder in own:
-        with contextlib.suppress(Damaged):
-            files.append((place, kind, number, folder.load(folder.path(number))))
     saved = json.loads(directory.config.read_text())
     change = {"iteration": done, "from_steps": saved["config"]["steps"], "to_steps": steps}
     saved["extended"] = [*saved.get("extended", []), change]
     saved["config"]["steps"] = steps
     write_whole(directory.config, (json.dumps(saved, indent=2) + "\n").encode())
-    for place, kind, number, file in files:
-        Checkpoints(directory.path / place, kind).save(number, file.arrays, {}, file.about.get("rows"))
 
 
 def start_from(state: TrainState, source: Path) -> TrainState:
