@@ -15,6 +15,7 @@ import pytest
 
 from flashbulb.envs import State, make
 from flashbulb.envs.velocity_robots import ROBOTS, load_model
+from flashbulb.errors import UsageError
 
 GOLDEN = Path(__file__).parents[1] / "data" / "golden"
 SEEDS, STEPS = 5, 200
@@ -229,3 +230,38 @@ def test_cost_is_one_above_the_speed_limit(robot: str) -> None:
     assert 0 < cost.sum() < 200
     if planar:
         assert ((velocity[:, 0] < limit) & (cost == 1)).any()
+
+
+def test_parameters_change_the_limit_and_the_length_and_nothing_else() -> None:
+    plain = make("SafetyHopperVelocity-v1", 20, seed=4, threads=1)
+    other = make("SafetyHopperVelocity-v1", 20, seed=4, threads=1, env_kwargs={"speed_limit": 0.0, "episode_steps": 12})
+    for env in (plain, other):
+        env.reset()
+    rng, costs = np.random.default_rng(0), []
+    for step in range(12):
+        actions = rng.uniform(-1, 1, (20, 3))
+        before = other.get_state()["position"]
+        _, plain_reward, _, plain_ended, _, _ = plain.step(actions)
+        _, reward, cost, _, truncated, _ = other.step(actions)
+        np.testing.assert_array_equal(reward, plain_reward)
+        assert truncated.all() == (step == 11)
+        assert not plain_ended.any()  # so that the positions below are of the same episodes
+        if step < 11:
+            speed = (other.get_state()["position"] - before)[:, 0] / 0.008
+            np.testing.assert_array_equal(cost, speed > 0)
+            costs.extend(cost)
+    assert 0 < np.sum(costs) < len(costs)
+
+
+@pytest.mark.parametrize(
+    ("kwargs", "says"),
+    [
+        ({"speed_limit": -1.0}, "env_kwargs.speed_limit: -1.0 is not allowed; it must be a number of at least 0"),
+        ({"speed_limit": "fast"}, "env_kwargs.speed_limit: 'fast' is not allowed"),
+        ({"episode_steps": 0}, "env_kwargs.episode_steps: 0 is not allowed; it must be a whole number from 1 to"),
+        ({"hazards": 3}, "env_kwargs: 'hazards' is not allowed; SafetyHopperVelocity-v1 takes speed_limit, episode"),
+    ],
+)
+def test_wrong_parameters_are_refused(kwargs: dict, says: str) -> None:
+    with pytest.raises(UsageError, match=says):
+        make("SafetyHopperVelocity-v1", 1, env_kwargs=kwargs)

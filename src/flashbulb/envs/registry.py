@@ -110,8 +110,8 @@ def make(
     Besides our ids, `module:function` and any Gymnasium id are allowed. Such user environments run in processes, in
     threads or one after the other, as `vectorise` says. `physics` selects how MuJoCo is called: from compiled code, or
     through `mujoco.rollout` and `mj_step` (slower; default: the environment variable FLASHBULB_PHYSICS, or compiled).
-    `env_kwargs` are arguments of what makes the environment, or parameters of our navigation tasks. A user environment
-    in a process must answer a step within `step_timeout` seconds, if given.
+    `env_kwargs` are arguments of what makes the environment, or parameters of our own tasks. A user environment in a
+    process must answer a step within `step_timeout` seconds, if given.
     """
     kwargs = dict(env_kwargs or {})
     env_id = resolve(env_id)

@@ -21,23 +21,45 @@ from flashbulb.envs.simulator import FULL_PHYSICS, After, RolloutSimulator, Step
 from flashbulb.envs.velocity_robots import ROBOTS, VelocityRobot, load_model
 from flashbulb.errors import UsageError
 
+PARAMETERS = ("speed_limit", "episode_steps")  # what `env_kwargs` may set
+
 
 def make(
-    env_id: str, num_envs: int, seed: int, threads: int | None, physics: PhysicsBackend | None = None
+    env_id: str,
+    num_envs: int,
+    seed: int,
+    threads: int | None,
+    physics: PhysicsBackend | None = None,
+    *,
+    speed_limit: float | None = None,
+    episode_steps: int = 1000,
 ) -> VelocityTask:
-    return VelocityTask(env_id, num_envs, seed, threads, physics)
+    """The task, or one with another speed above which a step costs 1, or with longer or shorter episodes."""
+    number = isinstance(speed_limit, int | float) and not isinstance(speed_limit, bool) and 0 <= speed_limit < np.inf
+    if speed_limit is not None and not number:
+        raise UsageError(f"env_kwargs.speed_limit: {speed_limit!r} is not allowed; it must be a number of at least 0.")
+    if isinstance(episode_steps, bool) or not isinstance(episode_steps, int) or not 1 <= episode_steps <= 100_000:
+        allowed = "a whole number from 1 to 100000"
+        raise UsageError(f"env_kwargs.episode_steps: {episode_steps!r} is not allowed; it must be {allowed}.")
+    return VelocityTask(env_id, num_envs, seed, threads, physics, speed_limit, episode_steps)
 
 
 class VelocityTask:
     """`num_envs` copies of one robot on an endless straight track."""
 
-    max_episode_steps = 1000
-
     def __init__(
-        self, env_id: str, num_envs: int, seed: int, threads: int | None, physics: PhysicsBackend | None = None
+        self,
+        env_id: str,
+        num_envs: int,
+        seed: int,
+        threads: int | None,
+        physics: PhysicsBackend | None = None,
+        speed_limit: float | None = None,
+        episode_steps: int = 1000,
     ) -> None:
-        self.env_id, self.num_envs = env_id, num_envs
+        self.env_id, self.num_envs, self.max_episode_steps = env_id, num_envs, episode_steps
         self.robot = ROBOTS[env_id.removeprefix("Safety").removesuffix("Velocity-v1")]
+        self.speed_limit = self.robot.speed_limit if speed_limit is None else float(speed_limit)
         self.physics = VelocityPhysics(self.robot, num_envs, threads, physics)
         model = self.physics.model
         self._dt = model.opt.timestep * self.robot.substeps
@@ -86,7 +108,7 @@ class VelocityTask:
         return robot.forward_weight * velocity[:, 0] + robot.healthy_reward - robot.control_weight * effort
 
     def _cost(self, velocity: np.ndarray) -> np.ndarray:
-        return (self.robot.speed(velocity) > self.robot.speed_limit).astype(np.float64)
+        return (self.robot.speed(velocity) > self.speed_limit).astype(np.float64)
 
     def _observation(self) -> np.ndarray:
         robot, physics = self.robot, self.physics
