@@ -155,3 +155,14 @@ def test_answers_of_another_form_are_refused(fault, says):
     env.reset()
     with pytest.raises(UsageError, match=says):
         env.step(np.zeros((1, 2)))
+
+
+def test_an_episode_without_end_is_named_before_its_checkpoints_grow_without_bound(monkeypatch):
+    monkeypatch.setattr("flashbulb.envs.gym_adapter.LONGEST_EPISODE", 60)
+    env = make("tests.envs.gym_examples:broken_endless", 2, vectorise="serial")
+    env.reset(seed=0)
+    says = r"an episode of .*broken_endless has not ended after 60 steps; wrap it in gymnasium\.wrappers\.TimeLimit"
+    with pytest.raises(RunError, match=says):
+        for _ in range(61):
+            env.step(np.zeros((2, *env.single_action_space.shape)))
+    env.close()

@@ -17,6 +17,7 @@ from flashbulb.envs.env_pool import EnvPool
 from flashbulb.envs.gym_single import PoolStep
 from flashbulb.errors import RunError, UsageError
 
+LONGEST_EPISODE = 100_000  # a checkpoint has all actions of an episode, and going on replays them
 STATE_FIELDS = ("seed", "episode", "length", "actions", "observation")
 
 
@@ -56,6 +57,9 @@ class GymAdapter:
             history.append(action)
         ended = result.terminated | result.truncated
         self._start_episodes(np.flatnonzero(ended))
+        if max(map(len, self._history)) > LONGEST_EPISODE:
+            wrap = "wrap it in gymnasium.wrappers.TimeLimit(env, steps)"
+            raise RunError(f"an episode of {self.env_id} has not ended after {LONGEST_EPISODE:,} steps; {wrap}.")
         self._obs = result.obs
         info = final_info(result.final_obs, ended)
         return result.obs.copy(), result.reward, result.cost, result.terminated, result.truncated, info
