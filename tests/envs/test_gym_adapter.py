@@ -162,7 +162,9 @@ def test_an_episode_without_end_is_named_before_its_checkpoints_grow_without_bou
     env = make("tests.envs.gym_examples:broken_endless", 2, vectorise="serial")
     env.reset(seed=0)
     says = r"an episode of .*broken_endless has not ended after 60 steps; wrap it in gymnasium\.wrappers\.TimeLimit"
+    still = np.zeros((2, *env.single_action_space.shape))
+    for _ in range(60):
+        env.step(still)
     with pytest.raises(RunError, match=says):
-        for _ in range(61):
-            env.step(np.zeros((2, *env.single_action_space.shape)))
+        env.step(still)
     env.close()
