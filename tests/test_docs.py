@@ -95,20 +95,51 @@ def test_command(command, workspace, monkeypatch, capsys):
     assert capsys.readouterr().out.strip()
 
 
-def test_python_examples(workspace, monkeypatch, capsys):
-    import flashbulb
+def python_blocks(page: Path) -> str:
+    """The Python code of a page, in order, each line at its own line number. ```text blocks are only to be read."""
+    text, code = page.read_text(), ""
+    for block in re.finditer(r"^```python\n(.*?)^```", text, re.DOTALL | re.MULTILINE):
+        code += "\n" * (text[: block.start(1)].count("\n") - code.count("\n")) + block[1]
+    return code
 
-    small = {"steps": 400, "num_envs": 2, "steps_per_iteration": 200, "critic": {"passes": 1, "hidden": (4,)}}
-    real = flashbulb.train
-    monkeypatch.chdir(workspace)
-    monkeypatch.setattr(
-        flashbulb, "train", lambda algorithm, env, **settings: real(algorithm, env, **(settings | small))
-    )
-    examples = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text(), re.DOTALL)
-    assert examples
-    for example in examples:
-        exec(compile(example, "README.md", "exec"), {})
-    assert "runs" in capsys.readouterr().out
+
+WITH_PYTHON = [page for page in PAGES if python_blocks(page)]
+
+
+def test_pages_with_python_are_found():
+    assert {"README", "library", "add_an_algorithm", "compare", "own_environment"} <= {p.stem for p in WITH_PYTHON}
+
+
+@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
+def test_python_of_a_page_runs(page, tmp_path, monkeypatch):
+    """All blocks of a page in one namespace, in an empty directory with one run, with small training."""
+    import flashbulb
+    from flashbulb.algorithms import registry, stream_registry
+    from flashbulb.envs import registry as env_registry
+
+    for module, name in (
+        (registry, "_BASES"),
+        (registry, "ALGORITHMS"),
+        (stream_registry, "_STREAMS"),
+        (env_registry, "_REGISTERED"),
+    ):
+        monkeypatch.setattr(module, name, dict(getattr(module, name)))
+    real, trained = flashbulb.train, []
+
+    def small_train(algorithm, env, **settings):
+        small = {"steps": 400, "num_envs": 2, "steps_per_iteration": 200}
+        small["critic"] = {"passes": 1, "hidden": (4,)}
+        trained.append(real(algorithm, env, **(settings | small)))
+        return trained[-1]
+
+    monkeypatch.setattr(flashbulb, "train", small_train)
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "runs").mkdir()
+    if page.stem == "first_ten_minutes":  # the command before trained it
+        real("ppo", "HazardField-v0", steps=400, num_envs=2, steps_per_iteration=200, name="first", verbose=False)
+    code = python_blocks(page).replace("range(5)", "range(2)")  # seeds
+    exec(compile(code, str(page), "exec"), {"__name__": "__main__"})
+    assert len(trained) >= code.count("flashbulb.train(")
 
 
 def test_options_named_in_the_docs_exist(capsys):
@@ -131,7 +162,12 @@ def test_options_named_in_the_docs_exist(capsys):
     elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations"}
     elsewhere |= {"--env"}  # of evaluate, bias and resume
     elsewhere |= {"--scale", "--status", "--tasks", "--algorithms", "--seeds", "--on", "--ray-address"}  # of study
-    elsewhere |= {"--plugin", "--env-kwargs.edge", "--config"}  # of every command; of an environment
+    elsewhere |= {
+        "--plugin",
+        "--env-kwargs.edge",
+        "--env-kwargs.mark",
+        "--config",
+    }  # of every command; of an environment
     elsewhere |= {"--head", "--port", "--address", "--generate"}  # of Ray's commands
     elsewhere |= set(RENAMED_OPTIONS)
     for page in PAGES:
@@ -154,7 +190,7 @@ def missing_references(path: Path) -> list[str]:
     """Paths of files that a text names and that do not exist, or do not contain the symbol named after a colon."""
     missing = []
     suffixes = "py|md" if path.suffix == ".py" else "py|md|csv"  # a test's own files are not references
-    pattern = rf"(?<![\w./~-])((?:[\w.-]+/)+[\w-]+\.(?:{suffixes}))(?::+(\w+))?"
+    pattern = rf"(?<![\w./~-])(?!runs/)((?:[\w.-]+/)+[\w-]+\.(?:{suffixes}))(?::+(\w+))?"
     for name, symbol in re.findall(pattern, path.read_text()):
         places = [root / name for root in (ROOT, ROOT / "src", ROOT / "src" / "flashbulb", path.parent)]
         found = next((place for place in places if place.exists()), None)

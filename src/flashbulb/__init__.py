@@ -189,7 +189,9 @@ def check(env: EnvLike, steps: int = 10_000, env_kwargs: Mapping[str, JsonValue]
 
 
 def plot(runs: Sequence[str | Path], output: str | Path = "curves.png") -> Path:
-    """Draw the learning curves of runs, seeds as mean and confidence band, and return the path of the figure.
+    """Draw the learning curves of runs, seeds as interquartile mean and interval, and return the path of the figure.
+
+    A run that is damaged, or that repeats another with the same seed, is left out, and named on stderr.
 
     Args:
         runs: Directories of runs.

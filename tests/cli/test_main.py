@@ -118,6 +118,7 @@ def test_old_spellings_work_with_a_note(old, new, capsys, tmp_path, monkeypatch)
 
 def test_a_taken_name_is_refused_before_anything_heavy_is_imported(tmp_path):
     (tmp_path / "runs" / "mine").mkdir(parents=True)
+    (tmp_path / "runs" / "mine" / "config.json").write_text("{}")
     code = (
         "import sys; from flashbulb.cli.main import run\n"
         "from flashbulb.errors import UsageError\n"
@@ -132,3 +133,23 @@ def test_evaluate_on_a_file_that_is_no_checkpoint(tmp_path):
     (tmp_path / "data.npz").touch()
     with pytest.raises(UsageError, match=r"data\.npz is not allowed; it must be the directory of a run"):
         run(["evaluate", str(tmp_path / "data.npz")])
+
+
+def test_python_refuses_a_taken_name_before_it_prepares_anything(tmp_path, monkeypatch):
+    import flashbulb
+    from flashbulb.training import loop
+
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "config.json").touch()
+    monkeypatch.setattr(loop, "run_parts", lambda *_: pytest.fail("the environment was made first"))
+    with pytest.raises(UsageError, match="name: 'mine' is taken"):
+        flashbulb.train("cpo", "HazardField-v0", steps=400, name="mine", runs_dir=tmp_path, verbose=False)
+
+
+def test_a_file_that_is_no_checkpoint_is_named_itself(tmp_path):
+    stray = tmp_path / "stray.safetensors"
+    stray.write_bytes(b"")
+    with pytest.raises(
+        UsageError, match=r"stray\.safetensors is not allowed; it must be the directory of a run or one"
+    ):
+        run(["evaluate", str(stray)])

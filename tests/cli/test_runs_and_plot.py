@@ -1,5 +1,6 @@
 """`flashbulb runs`, `flashbulb plot` and Weights & Biases: what there is to look at."""
 
+import shutil
 import subprocess
 import sys
 import types
@@ -38,7 +39,7 @@ def runs(tmp_path_factory):
 
 
 def test_runs_are_listed_with_their_state_and_numbers(runs):
-    listed = {row.name: row for row in list_runs(runs)}
+    listed = {row.name: row for row in list_runs(runs)[0]}
     assert set(listed) == {"cpo0", "cpo1", "cpo2", "mice", "other", "fresh"}
     assert listed["cpo1"].status == "finished"
     assert listed["mice"].status == listed["fresh"].status == "interrupted"
@@ -51,7 +52,7 @@ def test_a_run_that_a_process_writes_is_running(runs):
     command = [sys.executable, "-c", HOLD, str(runs / "mice")]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as writer:
         assert writer.stdout.readline() == "held\n"
-        assert {row.name: row.status for row in list_runs(runs)}["mice"] == "running"
+        assert {row.name: row.status for row in list_runs(runs)[0]}["mice"] == "running"
         writer.stdin.close()
     assert not RunDirectory(runs / "mice").is_locked()
 
@@ -77,11 +78,46 @@ def test_the_list_on_the_command_line(runs, capsys, tmp_path):
         run(["runs", str(tmp_path / "nowhere")])
 
 
-def test_damage_in_one_run_is_named(tmp_path):
-    path = made_run(tmp_path, "r")
-    (path / "metrics.csv").write_text("iteration,steps\n0,many\n")
-    with pytest.raises(UsageError, match=r"metrics\.csv cannot be read"):
-        list_runs(tmp_path)
+def test_damaged_runs_are_named_and_the_others_shown(tmp_path, capsys):
+    """A torn configuration and torn metrics: one line each, in `runs`, `plot` and `report`."""
+    good, torn, odd = (made_run(tmp_path, name, seed=k) for k, name in enumerate(("good", "torn", "odd")))
+    (torn / "metrics.csv").write_text("iteration,steps\n0,many\n")
+    (odd / "config.json").write_text('{"config": ')
+    figure, page = tmp_path / "c.png", tmp_path / "r.html"
+    everything = [str(run) for run in (torn, good, odd)]
+    for command in (
+        ["runs", str(tmp_path)],
+        ["plot", *everything, "-o", str(figure)],
+        ["report", *everything, "-o", str(page), "--episodes", "0"],
+    ):
+        assert run(command) == 0
+        said = capsys.readouterr()
+        lines = said.err.splitlines()
+        assert len(lines) == 2, said.err
+        assert sum(f"{torn} is left out: {torn / 'metrics.csv'} cannot be read" in line for line in lines) == 1
+        assert sum(f"{odd} is left out: {odd / 'config.json'} cannot be read" in line for line in lines) == 1
+    assert figure.exists()
+    assert "good" in page.read_text()
+    assert "torn is left out" in page.read_text()
+    with pytest.raises(UsageError, match="none of the 2 can be read"):
+        run(["plot", str(torn), str(odd)])
+    with pytest.raises(UsageError, match=r"^run: .*metrics\.csv cannot be read"):
+        run(["plot", str(torn)])
+
+
+def test_a_copy_of_a_run_is_no_other_seed(tmp_path, capsys, monkeypatch):
+    from flashbulb.plots import learning_curves
+
+    first, other = made_run(tmp_path, "first"), made_run(tmp_path, "other", seed=1)
+    copy = shutil.copytree(first, tmp_path / "copy")
+    drawn = []
+    monkeypatch.setattr(learning_curves, "draw_panel", lambda axes, group, name, colours: drawn.append(group))
+    assert run(["plot", *map(str, (first, copy, other)), "-o", str(tmp_path / "c.png")]) == 0
+    assert drawn[0]["cpo"].values["cost"][:, 0].tolist() == [0.0, 1.0]
+    said = f"flashbulb: {copy} is left out: it has the settings and the seed of {first}, so it is no other sample.\n"
+    assert capsys.readouterr().err == said
+    assert run(["report", *map(str, (first, copy, other)), "-o", str(tmp_path / "r.html"), "--episodes", "0"]) == 0
+    assert capsys.readouterr().err == said
 
 
 def test_seeds_are_grouped_and_brought_to_common_steps(runs):

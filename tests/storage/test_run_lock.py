@@ -109,7 +109,7 @@ def test_killed_while_it_is_made_a_run_leaves_its_name_free(tmp_path, monkeypatc
             patch.setattr(os, name, kill)
             with pytest.raises(Killed):
                 RunDirectory.create(config)
-        assert list_runs(tmp_path) == []
+        assert list_runs(tmp_path) == ([], [])
     assert RunDirectory.create(config).config.exists()
     assert [path.name for path in tmp_path.iterdir()] == ["run"]
     with pytest.raises(UsageError, match="name: 'run' is taken"):

@@ -12,6 +12,7 @@ from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.studies.status import (
     LiveTable,
     RunStatus,
+    group_table,
     read_status,
     read_study_status,
     status_line,
@@ -110,3 +111,29 @@ def test_a_small_screen_shows_the_running_runs_first(plan):
     assert "pid-lag_HazardField-v0" in shown
     assert "cpo_HazardField-v0  finished" not in shown
     assert "(1 more runs are not shown)" in shown
+
+
+def test_groups_have_a_row_for_each_algorithm_and_task(tmp_path):
+    """Counts, the share of iterations that are done, and means over the runs that have begun: (3 + 2) / 2."""
+    sizes = {"num_envs": 3, "steps_per_iteration": 300, "steps": 1_200}
+    plan = small_plan(tmp_path / "study", ("cpo", "HazardField-v0"), ("cup", "HazardField-v0"), **sizes)
+    cpo, cup = plan.jobs
+    jobs = [cpo, cpo._replace(name="cpo-1"), cpo._replace(name="cpo-2"), cup]
+    labels = {job.name: job.config.algorithm for job in jobs}
+    statuses = [
+        RunStatus(jobs[0], "finished", 4, 1_200, 3.0, 6.0, 1.0),
+        RunStatus(jobs[1], "interrupted", 2, 600, 2.0, 4.0, 1.0),
+        RunStatus(jobs[2], "waiting"),
+        RunStatus(jobs[3], "waiting"),
+    ]
+    _, first, second = text_of(group_table(statuses, labels)).splitlines()
+    states = "1 finished, 1 interrupted, 1 waiting"
+    assert " ".join(first.split()) == f"cpo HazardField-v0 {states} 50 % 2.50 5.00 0:00:06"
+    assert " ".join(second.split()) == "cup HazardField-v0 1 waiting 0 % - - 0:00:04"
+
+
+def test_a_damaged_run_does_not_hide_the_others(plan):
+    (plan.run_path(plan.jobs[0]) / "config.json").write_text("{")
+    statuses = read_study_status(plan)
+    assert [status.state for status in statuses] == ["failed", "interrupted", "waiting", "failed"]
+    assert "config.json cannot be read" in statuses[0].reason

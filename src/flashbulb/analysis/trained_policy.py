@@ -40,7 +40,7 @@ def run_directory(run: Path) -> Path:
     """The directory of a run that is named by it or by one of its checkpoints."""
     if not run.is_file():
         return run
-    if run.suffix != ".safetensors":
+    if run.suffix != ".safetensors" or run.absolute().parent.name != "checkpoints":
         raise UsageError(f"run: {run} is not allowed; it must be the directory of a run or one of its checkpoints.")
     return run.absolute().parent.parent
 

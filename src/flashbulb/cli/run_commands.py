@@ -29,10 +29,11 @@ def runs_command(arguments: list[str]) -> int:
     from rich.markup import escape
     from rich.table import Table
 
-    from flashbulb.shown_text import printable
+    from flashbulb.shown_text import note_all, printable
     from flashbulb.storage.run_list import list_runs
 
-    listed = list_runs(options.directory)
+    listed, left_out = list_runs(options.directory)
+    note_all(left_out)
     if not listed:
         print(f"No runs in {options.directory}.")
         return 0
@@ -63,7 +64,8 @@ def _number(value: float, form: str) -> str:
 class PlotOptions:
     """Draw return and cost over steps, with the limit dashed.
 
-    Seeds of one algorithm and task become a mean with its 95 % confidence band, algorithms colours, tasks rows.
+    Seeds of one algorithm and task become an interquartile mean with its 95 % interval, or with the range of two
+    seeds; algorithms become colours, tasks rows. Runs with other settings or limits are curves of their own.
     """
 
     runs: Annotated[tuple[Path, ...], Positional]

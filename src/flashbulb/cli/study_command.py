@@ -34,7 +34,9 @@ class StudyOptions:
     scale: Literal["smoke", "short", "medium", "paper"] = "short"
     """smoke: a few thousand steps, as a test; short: 1e6 and medium: 2e6 steps, 3 seeds; paper: 1e7 steps, 6 seeds."""
     status: bool = False
-    """Only print progress and the expected remaining time."""
+    """Only print progress and the expected remaining time, a row for each algorithm and task."""
+    every_run: bool = False
+    """With --status: a row for each run."""
     directory: Path = Path("studies")
     """Directory of studies; this one is written to NAME-SCALE below it."""
     tasks: tuple[str, ...] = ()
@@ -67,7 +69,7 @@ def study_command(arguments: list[str]) -> int:
     plan = make_plan(options.name, options.scale, options.directory, request)
     console = wide_console()
     if options.status:
-        return _show(plan, options.processes, console)
+        return _show(plan, options, console)
     from flashbulb.studies.runner import run_study, write_results
 
     command = f"flashbulb study {shlex.join(arguments)}"
@@ -94,6 +96,8 @@ def _validate(options: StudyOptions) -> None:
         raise UsageError("ray_address: it is for --on ray only.")
     if options.name is None and options.status:
         raise UsageError("name: missing; --status needs the name of a study.")
+    if options.every_run and not options.status:
+        raise UsageError("every_run: it is for --status only.")
 
 
 def _list() -> int:
@@ -104,14 +108,14 @@ def _list() -> int:
     return 0
 
 
-def _show(plan: StudyPlan, processes: int | None, console: Console) -> int:
+def _show(plan: StudyPlan, options: StudyOptions, console: Console) -> int:
     from flashbulb.cores import usable_cores
-    from flashbulb.studies.status import read_study_status, status_line, status_table
+    from flashbulb.studies.status import group_table, read_study_status, status_line, status_table
 
     statuses = read_study_status(plan)
     running = sum(status.state == "running" for status in statuses)
-    console.print(status_table(statuses, statuses))
-    console.print(status_line(statuses, processes or running or len(usable_cores())), highlight=False)
+    console.print(status_table(statuses, statuses) if options.every_run else group_table(statuses, plan.labels))
+    console.print(status_line(statuses, options.processes or running or len(usable_cores())), highlight=False)
     _print_failures(plan, statuses, console)
     return 0
 

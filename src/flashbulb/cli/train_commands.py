@@ -9,9 +9,10 @@ from typing import Annotated
 from tyro.conf import Positional
 
 from flashbulb.cli.options import parse_options, parse_train, take_env_kwargs
-from flashbulb.config import Config, PositiveInt
+from flashbulb.config import PositiveInt
 from flashbulb.errors import UsageError
 from flashbulb.plugins import load_installed
+from flashbulb.storage.run_identity import refuse_taken_name
 from flashbulb.training.graceful_stop import graceful_stop
 
 
@@ -23,7 +24,7 @@ def train_command(arguments: list[str]) -> int:
 
         print(HELP, end="")
         return 0
-    refuse_taken_name(config)
+    refuse_taken_name(config)  # before the seconds that it takes to import JAX
     with graceful_stop() as stop:
         from flashbulb.training.loop import train
 
@@ -31,12 +32,6 @@ def train_command(arguments: list[str]) -> int:
             raise KeyboardInterrupt
         train(config)
     return 0
-
-
-def refuse_taken_name(config: Config) -> None:
-    """Refuse a run's name that is taken before the seconds that it takes to import JAX."""
-    if config.name is not None and (config.runs_dir / config.name).exists():
-        raise UsageError(f"name: {config.name!r} is taken in {config.runs_dir}; choose another name.")
 
 
 def config_command(arguments: list[str]) -> int:

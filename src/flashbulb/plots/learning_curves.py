@@ -14,9 +14,10 @@ import numpy as np
 from flashbulb.analysis.statistics import iqm_band
 from flashbulb.config import Config, flat_settings
 from flashbulb.errors import UsageError
+from flashbulb.shown_text import note_all
 from flashbulb.storage.csv_log import recorded_iterations
 from flashbulb.storage.run_directory import load_config
-from flashbulb.storage.run_list import read_metrics
+from flashbulb.storage.run_list import read_metrics, readable_runs, repeated_runs
 
 PANELS = {"return": "episode return", "cost": "episode cost"}
 # Okabe and Ito's colours, which colour-blind readers can tell apart. MICE has a darker shade of its base's hue.
@@ -92,12 +93,17 @@ def choose_colours(algorithms: Mapping[str, str]) -> dict[str, str]:
 
 
 def draw_comparison(runs: list[Path], output: Path) -> None:
-    """Return and cost of several runs side by side, a row of panels per task."""
-    for run in runs:
-        if load_config(run) and not recorded_iterations(run / "metrics.csv"):
-            raise UsageError(f"run: {run} has no finished iteration to draw; train for longer first.")
-    runs = list({run.resolve(): run for run in runs}.values())  # a run is no second seed of itself
-    tasks = gather_curves(runs, labels=labels_of(runs))
+    """Return and cost of several runs side by side, a row of panels per task. Runs that are left out are named."""
+    runs = list({run.resolve(): run for run in runs}.values())
+    runs, left_out = readable_runs(runs)
+    begun = [run for run in runs if recorded_iterations(run / "metrics.csv")]
+    if not begun:
+        raise UsageError(f"run: {runs[0]} has no finished iteration to draw; train for longer first.")
+    left_out += [f"{run} is left out: it has no finished iteration to draw." for run in runs if run not in begun]
+    labels, configs = labels_of(begun), {run: load_config(run) for run in begun}
+    repeated = repeated_runs({run: (labels[str(run)], config.env, config.seed) for run, config in configs.items()})
+    note_all([*left_out, *repeated.values()])
+    tasks = gather_curves([run for run in begun if run not in repeated], labels=labels)
     colours = choose_colours(algorithms_of(tasks))
     figure = new_figure(10, 3.8 * len(tasks))
     rows = figure.subplots(len(tasks), len(PANELS), squeeze=False)

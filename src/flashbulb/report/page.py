@@ -18,9 +18,19 @@ from flashbulb.plots.learning_curves import choose_colours
 from flashbulb.report.curves import cpo_case_charts, learning_charts
 from flashbulb.report.encoding import embedded_json
 from flashbulb.report.replay import replay
-from flashbulb.report.run_groups import ReportRun, RunGroups, find_sources, group_runs, read_source, sort_runs
+from flashbulb.report.run_groups import (
+    ReportRun,
+    RunGroups,
+    drop_damaged,
+    drop_repeated,
+    find_sources,
+    group_runs,
+    read_source,
+    sort_runs,
+)
 from flashbulb.report.tables import result_tables, run_facts
 from flashbulb.report.views import OBJECT_SIZES
+from flashbulb.shown_text import note_all
 
 Progress = Callable[[str], None]  # is given a line that says what is being done
 
@@ -45,6 +55,7 @@ def write_report(
 ) -> int:
     """Write the page and return its size in bytes; if it fails, nothing is written."""
     data = report_data(paths, episodes, title, progress)
+    note_all(data["left_out"])
     text = render_page(data).encode()
     try:
         output.write_bytes(text)
@@ -58,13 +69,16 @@ def report_data(
 ) -> dict[str, Any]:
     """All data of the page as JSON values."""
     progress("reading runs")
-    found = find_sources(paths)
+    found, left_out = drop_damaged(find_sources(paths))
     sources = [(source, sort_runs(read_source(source, with_name=len(found) > 1))) for source in found]
+    sources, repeated = drop_repeated(sources)
+    left_out += repeated
     runs = [run for _, own in sources for run in own]
     tasks = group_runs(runs)
     default = " and ".join(source.name for source in found if source.name) or _default_title(tasks)
     return {
         "title": title or default,
+        "left_out": left_out,
         "facts": run_facts(sources),
         "colours": choose_colours({run.label: run.config.algorithm for run in runs}),
         "tables": result_tables(sources),

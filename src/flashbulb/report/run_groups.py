@@ -12,7 +12,7 @@ from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.storage.run_directory import load_config
-from flashbulb.storage.run_list import read_metrics, status
+from flashbulb.storage.run_list import read_metrics, readable_runs, repeated_runs, status
 from flashbulb.storage.safe_files import read_json
 from flashbulb.studies.plan import flat_settings
 
@@ -83,6 +83,23 @@ def find_sources(paths: list[Path]) -> list[RunSource]:
         else:
             others.runs.extend(new)
     return [source for source in (*studies, others) if source.runs]
+
+
+def drop_damaged(sources: list[RunSource]) -> tuple[list[RunSource], list[str]]:
+    """The sources without the runs that cannot be read, and a sentence for each of those."""
+    readable, left_out = readable_runs([run for source in sources for run in source.runs])
+    kept = [source._replace(runs=[run for run in source.runs if run in readable]) for source in sources]
+    return [source for source in kept if source.runs], left_out
+
+
+def drop_repeated(
+    sources: list[tuple[RunSource, list[ReportRun]]],
+) -> tuple[list[tuple[RunSource, list[ReportRun]]], list[str]]:
+    """The sources without runs that have the settings and the seed of another, and a sentence for each of those."""
+    runs = [run for _, own in sources for run in own]
+    repeated = repeated_runs({run.path: (run.label, run.config.env, run.config.seed) for run in runs})
+    kept = [(source, [run for run in own if run.path not in repeated]) for source, own in sources]
+    return [(source, own) for source, own in kept if own], list(repeated.values())
 
 
 def _read_study(path: Path) -> dict[str, Any]:

@@ -12,12 +12,21 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.storage.safe_files import read_json
 
 # Settings that the results of a run do not depend on.
 FREE_SETTINGS = {"threads", "physics", "vectorise", "step_timeout", "runs_dir", "name"}
 FREE_SETTINGS |= {"wandb", "checkpoint_every", "keep_checkpoints"}
+
+
+def refuse_taken_name(config: Config) -> None:
+    """Refuse a run's name that is taken before the seconds of preparation; `RunDirectory.create` decides in the end."""
+    path = Path(config.runs_dir) / (config.name or "")
+    empty = path.is_dir() and {inside.name for inside in path.iterdir()} <= {"checkpoints"}  # `create` takes it over
+    if config.name is not None and path.exists() and not empty:
+        raise UsageError(f"name: {config.name!r} is taken in {config.runs_dir}; choose another name.")
 
 
 class RunIdentity(NamedTuple):

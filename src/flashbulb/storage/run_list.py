@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -26,14 +27,54 @@ class RunSummary(NamedTuple):
     violation_rate: float
 
 
-def list_runs(parent: Path) -> list[RunSummary]:
-    """The runs in a directory, oldest first; other files and directories are ignored."""
+def list_runs(parent: Path) -> tuple[list[RunSummary], list[str]]:
+    """The runs in a directory, oldest first, and a sentence for each that is damaged; other files are ignored."""
     try:
         inside = list(parent.iterdir())
     except OSError as error:
         raise UsageError(f"runs: {str(parent)!r} cannot be listed ({error.strerror}); name a directory.") from None
     paths = sorted((path for path in inside if os.path.isfile(path / "config.json")), key=_age)
-    return [read_run(path) for path in paths]
+    listed, left_out = [], []
+    for path in paths:
+        try:
+            listed.append(read_run(path))
+        except (UsageError, OSError) as error:
+            left_out.append(_left_out(path, error))
+    return listed, left_out
+
+
+def readable_runs(runs: list[Path]) -> tuple[list[Path], list[str]]:
+    """Those of some runs that can be read, and a sentence for each other one; an error if there is no readable one."""
+    readable, left_out = [], []
+    for path in runs:
+        try:
+            read_run(path)
+            readable.append(path)
+        except (UsageError, OSError) as error:
+            if len(runs) == 1:
+                raise
+            left_out.append(_left_out(path, error))
+    if runs and not readable:
+        raise UsageError(f"runs: none of the {len(runs)} can be read; the first: {left_out[0]}")
+    return readable, left_out
+
+
+def _left_out(run: Path, error: Exception) -> str:
+    return f"{run} is left out: {' '.join(str(error).split()).removeprefix('run: ')}"
+
+
+def repeated_runs(keys: Mapping[Path, tuple[str, str, int]]) -> dict[Path, str]:
+    """For runs with their label, task and seed: those that repeat an earlier one, with a sentence that says so.
+
+    A seed determines a run, so that a second run, or a copy, with the same seed is no further sample.
+    """
+    first: dict[tuple[str, str, int], Path] = {}
+    repeats = {run: first.setdefault(key, run) for run, key in keys.items()}
+    return {
+        run: f"{run} is left out: it has the settings and the seed of {earlier}, so it is no other sample."
+        for run, earlier in repeats.items()
+        if run != earlier
+    }
 
 
 def read_run(path: Path) -> RunSummary:

@@ -6,7 +6,7 @@ import datetime
 import math
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
@@ -14,10 +14,12 @@ from typing import NamedTuple
 import numpy as np
 from rich.console import Console, Group, RenderableType
 from rich.live import Live
+from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
 from flashbulb.config import Config
+from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import Checkpoints
 from flashbulb.storage.csv_log import read_csv
 from flashbulb.storage.run_directory import RunDirectory
@@ -58,7 +60,10 @@ def read_status(plan: StudyPlan, job: Job) -> RunStatus:
     reason = failure.read_text().strip() if failure.exists() else ""
     if not (run / "config.json").exists():
         return RunStatus(job, "failed" if reason else "waiting", reason=reason)
-    listed = read_run(run)
+    try:
+        listed = read_run(run)
+    except UsageError as error:  # one damaged run does not hide the others
+        return RunStatus(job, "failed", reason=str(error).removeprefix("run: "))
     done = round(listed.steps / (job.config.horizon * job.config.num_envs))
     state = listed.status
     if state != "running" and not _is_finished(run, job.config.iterations, done):
@@ -137,6 +142,38 @@ def status_table(shown: Iterable[RunStatus], statuses: Sequence[RunStatus]) -> T
             _duration(left) if status.remaining else "",
         )
     return table
+
+
+def group_table(statuses: Sequence[RunStatus], labels: Mapping[str, str]) -> Table:
+    """A table with a row for each label and task: how many runs are in which state, and means over those begun."""
+    table = Table(box=None, header_style="bold", pad_edge=False)
+    for title in ("algorithm", "task", "runs"):
+        table.add_column(title, overflow="fold")
+    for title in ("done", "return", "cost", "left"):
+        table.add_column(title, justify="right", no_wrap=True)
+    groups: dict[tuple[str, str], list[RunStatus]] = {}
+    for status in statuses:
+        groups.setdefault((labels[status.job.name], status.job.config.env), []).append(status)
+    for (label, task), group in groups.items():
+        counts = Counter(status.state for status in group)
+        states = ", ".join(f"[{STATE_STYLES[state]}]{counts[state]} {state}[/]" for state in STATES if counts[state])
+        total = sum(status.job.config.iterations for status in group)
+        begun = [status for status in group if not math.isnan(status.returns)]
+        left = sum(status.remaining * expected_seconds(status, statuses) for status in group if status.remaining)
+        table.add_row(
+            escape(label),
+            escape(task),
+            states,
+            f"{100 * sum(status.done for status in group) // total} %",
+            _number(_mean([status.returns for status in begun]), ".2f"),
+            _number(_mean([status.cost for status in begun]), ".2f"),
+            _duration(left) if left else "",
+        )
+    return table
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values) if values else math.nan
 
 
 def status_line(statuses: Sequence[RunStatus], processes: int) -> str:

@@ -28,6 +28,7 @@ from flashbulb.storage.loggers import load_wandb
 from flashbulb.storage.provenance import changes_since
 from flashbulb.storage.resume_check import check_files, check_sealed_rows, require_beginning
 from flashbulb.storage.run_directory import SPACES_FILE, RunDirectory, check_spaces, load_config, save_spaces
+from flashbulb.storage.run_identity import refuse_taken_name
 from flashbulb.training.bias_monitor import BiasMonitor
 from flashbulb.training.callbacks import Callback, Callbacks, OngoingRun
 from flashbulb.training.going_on import record_steps, start_from, with_more_steps
@@ -50,6 +51,7 @@ def train(
 ) -> Result:
     """Run a configuration from start to end, on the task that it names or on `env`, a batch of the same size."""
     config = validate(config)
+    refuse_taken_name(config)
     console = console or Console()
     setup_jax()
     if config.wandb:
