@@ -7,6 +7,7 @@ import typing
 import pytest
 
 import flashbulb
+from flashbulb.algorithms.registry import configure
 from flashbulb.config import Config
 from tests.training.small_run import made_run
 
@@ -38,8 +39,17 @@ def test_signatures_are_typed_and_documented(name):
 def test_the_defaults_of_train_are_those_of_the_configuration():
     defaults = {field.name: field.default for field in dataclasses.fields(Config)}
     for name, parameter in inspect.signature(flashbulb.train).parameters.items():
-        if parameter.default is not inspect.Parameter.empty and name not in ("callbacks", "verbose"):
+        if parameter.default is not inspect.Parameter.empty and name not in ("callbacks", "verbose", "num_envs"):
             assert parameter.default == defaults[name], name
+
+
+@pytest.mark.parametrize("algorithm", ["cpo", "mice-salient"])
+def test_train_has_the_defaults_of_the_algorithm(algorithm, monkeypatch):
+    """As on the command line; a number of environments of Python's own once took the place of the algorithm's."""
+    seen = []
+    monkeypatch.setattr("flashbulb.training.loop.train", lambda config, *rest, **more: seen.append(config))
+    flashbulb.train(algorithm, "HazardField-v0", verbose=False)
+    assert seen == [configure(algorithm, "HazardField-v0")]
 
 
 def test_plot_report_and_evaluate_return_what_they_say(tmp_path):

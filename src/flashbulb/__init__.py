@@ -63,7 +63,7 @@ def train(
     seed: int = 0,
     steps: int = 10_000_000,
     cost_limit: float = 25.0,
-    num_envs: int = 20,
+    num_envs: int | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = True,
     **settings: Any,
@@ -78,7 +78,7 @@ def train(
         seed: Seed of every random number of the run.
         steps: Environment steps of the whole run.
         cost_limit: Limit on the mean undiscounted cost of an episode.
-        num_envs: Environments stepped as one batch.
+        num_envs: Environments stepped as one batch (default: the algorithm's, 20 or 100).
         callbacks: Objects that are called after every iteration; `flashbulb.training.callbacks` has three.
         verbose: Whether to print the progress and the result.
         settings: Other fields of `flashbulb.config.Config`, such as `runs_dir`; fields of its parts are given as
@@ -92,7 +92,9 @@ def train(
     if unused:
         raise UsageError(f"{unused[0]}: {algorithm} does not use it; leave it out.")
 
-    given = {"seed": seed, "steps": steps, "cost_limit": cost_limit, "num_envs": num_envs}
+    given: dict[str, Any] = {"seed": seed, "steps": steps, "cost_limit": cost_limit}
+    if num_envs is not None:
+        given["num_envs"] = num_envs
     batch = env if not isinstance(env, type) and isinstance(env, CostVectorEnv) else None
     if batch is not None:
         given["num_envs"] = batch.num_envs
