@@ -99,16 +99,30 @@ class MemoryConfig:
     """k of the k nearest unsafe states."""
     xi: Positive = 1e-3
     """Constant of the kernel K = xi / (l^2 + xi)."""
+    kernel: Literal["squared", "linear"] = "squared"
+    """Whether K falls with l^2 (equation 5) or with l, as xi / (max(l - 0.008, 0) + xi): the authors' code, which has
+    xi 1e-4 and the distance `own-mean`."""
+    normalise: Literal["sqrt-k", "none", "max", "deviation"] = "sqrt-k"
+    """What c^I, the root of the sum of K, is divided by: its largest possible value, nothing (equation 4 as printed,
+    and the authors' code), or the largest value or the standard deviation of the run so far. By sqrt-k, a state's own
+    entry is worth less the larger k is: 1, 0.45, 0.32, 0.22 for k = 1, 5, 10, 20."""
     embedding: NonNegativeInt = 8
     """Dimensions of the random projection; 0 turns it off."""
     distance: Literal["raw", "mean", "own-mean"] = "raw"
     """Squared distance in the kernel: as it is (the paper as printed), over the running mean of the
-    k-nearest squared distances (NGU), or with l over its own top-k mean (the authors' code)."""
+    k-nearest squared distances (NGU), or with l over the mean of the k nearest of the same state (part of the
+    authors' code, whose kernel is `linear`)."""
     view: Literal["observation", "salient"] = "observation"
     """Input of the projection: the observation (the paper), or, as an extension of ours, the observation with sorted
     lidars and every entry weighted by how well it separates unsafe states from others (`memory/salience.py`)."""
     exclude_self: bool = False
     """Whether a stored state ignores its own entry when its intrinsic cost is computed."""
+    recall: Literal["batch", "previous", "causal"] = "batch"
+    """Which unsafe states a state is compared with: those of its own batch and window (the order of Algorithm 1), of
+    the iterations before only (section 4.2's "from the previous iteration"), or those that its own environment met
+    until then (the authors' code, `memory/causal.py`; it has `queue` in place of `window` and `max_states`)."""
+    queue: PositiveInt = 100
+    """Unsafe states that each environment keeps, with the recall `causal`."""
     window: PositiveInt = 1
     """Number of latest iterations whose unsafe states are kept."""
     max_states: PositiveInt = 20_000
