@@ -72,9 +72,10 @@ class Batch(NamedTuple):
     # From the cost stream.
     unsafe: Array = None  # (time, env) states to remember
     intrinsic: Array = None  # (time, env) c^I
-    beta: Array = None  # () balancing factor
+    beta: Array = None  # () balancing factor, or (env,)
     # From the estimates.
     cost_bias: Array = None  # (time, env) eps_n: V_C minus what was sampled
+    next_beta: Array = None  # (env,) the factor after the batch, where states have factors of their own
     actor: Any = None  # ActorBatch
     critic_targets: Array = None  # (critics, states)
     constraint: Any = None  # Constraint

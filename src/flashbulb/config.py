@@ -155,9 +155,19 @@ class BalanceConfig:
     margin: NonNegative = 1.0
     """Share of the intrinsic return I that is taken off the limit: 1 is Theorem 2's d - I; at 0 only the critic and
     the advantages contain c^I, and most of MICE's effect is gone (docs/method.md)."""
+    factor: Literal["common", "state"] = "common"
+    """One factor for all states (Proposition 4.1 with the best correction for all of them), or one per state from the
+    TD error of its own target, beta c^I included, smoothed and not clipped (the authors' code,
+    `algorithms/state_factor.py`; they have a `rate` of 0.001). The latter does not use `bias`."""
+    smooth: Fraction = 0.1
+    """Weight of a path's mean factor in the next one, with a factor per state."""
+    unit: Literal["discounted", "episode", "start"] = "discounted"
+    """I as the mean beta c^I over 1 - gamma (a hundred steps of it at 0.99), as its sum over an episode, which is what
+    J_C and the limit are, or as the discounted sum along each path (Theorem 2). Where beta c^I comes evenly, the second
+    is T (1 - gamma) times the first in episodes of T steps: ten times, for which `initial` 0.5 is what 5 is to it."""
     bias: Literal["return", "td"] = "return"
     """What V_C is compared with for its bias eps_n: the discounted cost along the sampled trajectory (the paper), or
-    one step of it and V_C after that, which makes eps_n the TD error (the authors' code)."""
+    one step of it and V_C after that, which makes eps_n the TD error of the extrinsic cost."""
 
 
 @dataclass(frozen=True)
@@ -250,9 +260,10 @@ class ConstantConfig:
 
     value: NonNegative = 5.0
     """The constant; the algorithm `constant-N-X` sets it to N."""
-    of: Literal["value", "step"] = "value"
+    of: Literal["value", "step", "intrinsic"] = "value"
     """What it is added to: the cost value (the figure's caption), or the cost of each step. The latter adds a
-    hundred times as much to the value, so that even 3 exceeds a limit of 25 for every policy."""
+    hundred times as much to the value, so that even 3 exceeds a limit of 25 for every policy. Or it takes the place of
+    c^I alone ("the intrinsic cost in MICE is replaced by fixed constants"), with the balancing factor before it."""
 
 
 @dataclass(frozen=True)

@@ -40,7 +40,7 @@ def v_c(observations):
     return np.asarray(values(CRITICS, observations)[1])
 
 
-def test_the_authors_bias_is_the_td_error_of_the_extrinsic_cost():
+def test_the_bias_td_is_the_td_error_of_the_extrinsic_cost():
     batch = sample(1, intrinsic=1.0)
     found = seen(batch, beta=3.0, bias="td")
     v, following = v_c(batch.observations), v_c(batch.next_observations)

@@ -11,6 +11,7 @@ import numpy as np
 
 from flashbulb.batch import Batch
 from flashbulb.config import BalanceConfig, ConstantConfig, MemoryConfig
+from flashbulb.errors import UsageError
 from flashbulb.memory.balance import Balance
 from flashbulb.memory.flashbulb_memory import FlashbulbMemory
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool, effective_sample_size, systematic_resample
@@ -46,19 +47,25 @@ class ExtrinsicCost:
 
 
 class ConstantCost:
-    """A fixed constant in place of beta c^I: the ablation of the paper's Figure 6."""
+    """A fixed constant in place of beta c^I, or of c^I alone: the ablation of the paper's Figure 6."""
 
-    def __init__(self, config: ConstantConfig, cost_gamma: float) -> None:
+    def __init__(self, config: ConstantConfig, balance: BalanceConfig, cost_gamma: float) -> None:
+        if balance.factor == "state":
+            raise UsageError("balance.factor: 'state' is not allowed with a constant; it must be 'common'.")
         # Added to every step, x adds x / (1 - gamma) to the value.
         self.per_step = config.value * (1 - cost_gamma) if config.of == "value" else config.value
+        self.balance_config = balance if config.of == "intrinsic" else None
 
     def add_intrinsic_cost(
         self, memory: FlashbulbMemory, balance: Balance, batch: Batch, log_pi: LogLikelihood
     ) -> tuple[FlashbulbMemory, Batch, Metrics]:
-        return memory, batch._replace(intrinsic=np.full(batch.costs.shape, self.per_step, np.float32), beta=1.0), {}
+        beta = 1.0 if self.balance_config is None else balance.beta(self.balance_config)
+        return memory, batch._replace(intrinsic=np.full(batch.costs.shape, self.per_step, np.float32), beta=beta), {}
 
     def correct(self, balance: Balance, batch: Batch) -> Balance:
-        return balance
+        if self.balance_config is None:
+            return balance
+        return balance.correct(np.asarray(batch.cost_bias), batch.intrinsic, self.balance_config)
 
 
 class MemoryCost:
@@ -112,6 +119,8 @@ class MemoryCost:
         return memory.add_offline(drawn), {"offline_ess": effective_sample_size(weights)}
 
     def correct(self, balance: Balance, batch: Batch) -> Balance:
+        if batch.next_beta is not None:
+            return balance.follow(np.asarray(batch.next_beta), self.balance_config)
         return balance.correct(np.asarray(batch.cost_bias), batch.intrinsic, self.balance_config)
 
 
