@@ -69,6 +69,7 @@ class Batch(NamedTuple):
     normalise: FrozenNormaliser  # under which the policy sampled
     episodes: Any = None  # FinishedEpisodes
     means: Any = None  # EpisodeMeans
+    learned_costs: Array = None  # extrinsic in the critic's units; None: raw
     # From the cost stream.
     unsafe: Array = None  # (time, env) states to remember
     intrinsic: Array = None  # (time, env) c^I

@@ -357,6 +357,9 @@ class Config:
     cost_estimate: Literal["episodes", "steps"] = "episodes"
     """J_C from the episodes that ended in the batch, or from all its steps (cost over the episodes that fit into
     them). The latter is less noisy with many environments and short segments, and needs `stagger`."""
+    cost_normalise: Literal["none", "scale", "standardise"] = "none"
+    """Costs that the critic learns: as they are, over their running standard deviation, or minus their running mean as
+    well (the authors' code). J_C and the limit stay as they are (`memory/extrinsic_scale.py`)."""
     cost_advantage: Literal["centred", "standardised"] = "centred"
     """Cost advantages that a Lagrange multiplier weighs. Standardised, lambda has the same meaning for all tasks."""
     threads: PositiveInt | None = None
@@ -381,7 +384,8 @@ class Config:
     bias_every: NonNegativeInt = 0
     """Iterations between measurements of the cost critic's true bias, by rollouts from visited states (0: none)."""
     bias_states: PositiveInt = 50
-    """States of each measurement: half drawn from all, half from those with a cost within ten steps."""
+    """States of each measurement: half drawn from all, half from those with a cost within ten steps. Half as many start
+    states come on top."""
     wandb: bool = False
     """Log to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline writes locally)."""
     gamma: Fraction = 0.99

@@ -39,6 +39,10 @@ def validate(config: Config) -> Config:
     if config.cost_estimate == "steps" and not config.stagger:
         raise refusal("cost_estimate", "steps", "'episodes' unless stagger is on, or all episodes end at the same time")
     _check_memory(config.memory)
+    if config.cost_normalise != "none" and config.memory.criterion == "return":
+        raise refusal(
+            "cost_normalise", config.cost_normalise, "'none' with the criterion 'return', which is in raw costs"
+        )
     return config
 
 

@@ -75,20 +75,21 @@ def estimate_advantages(critics: Critics, batch: Batch, rewards: jax.Array, conf
     v_r, v_c = values(critics, batch.normalise(batch.observations))
     next_v_r, next_v_c = values(critics, batch.normalise(batch.next_observations))
     ends = batch.terminated, batch.ended
+    extrinsic = batch.costs if batch.learned_costs is None else batch.learned_costs
     added, next_beta = batch.beta * batch.intrinsic, None
     if config.balance.factor == "state":
-        delta = gae(batch.costs, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+        delta = gae(extrinsic, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
         numbers = config.balance.rate, config.balance.smooth
         factors, next_beta = state_factors(batch.beta, delta, batch.intrinsic, batch.ended, *numbers)
         added = factors * batch.intrinsic
-    costs = batch.costs + added
+    costs = extrinsic + added
     a_r = gae(rewards, v_r, next_v_r, *ends, config.gamma, config.lam)
     a_c = gae(costs, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
     # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
-    sampled_bias = v_c - discounted_return(batch.costs, v_c, next_v_c, *ends, config.cost_gamma)
+    sampled_bias = v_c - discounted_return(extrinsic, v_c, next_v_c, *ends, config.cost_gamma)
     balance_bias = sampled_bias
     if config.balance.bias == "td":
-        balance_bias = -gae(batch.costs, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+        balance_bias = -gae(extrinsic, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
     return Estimates(v_r, v_c, a_r, a_c, sampled_bias, balance_bias, added, next_beta)
 
 

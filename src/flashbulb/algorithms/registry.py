@@ -87,7 +87,7 @@ class Algorithm:
         if self.multiplier_part is None:
             unused |= {"cost_advantage"}
         if not self.uses_cost_critic:
-            unused |= {"violations"}
+            unused |= {"violations", "cost_normalise"}
         return frozenset(unused)
 
 
