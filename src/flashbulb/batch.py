@@ -69,12 +69,14 @@ class Batch(NamedTuple):
     normalise: FrozenNormaliser  # under which the policy sampled
     episodes: Any = None  # FinishedEpisodes
     means: Any = None  # EpisodeMeans
+    learned_costs: Array = None  # extrinsic in the critic's units; None: raw
     # From the cost stream.
     unsafe: Array = None  # (time, env) states to remember
     intrinsic: Array = None  # (time, env) c^I
-    beta: Array = None  # () balancing factor
+    beta: Array = None  # () balancing factor, or (env,)
     # From the estimates.
     cost_bias: Array = None  # (time, env) eps_n: V_C minus what was sampled
+    next_beta: Array = None  # (env,) the factor after the batch, where states have factors of their own
     actor: Any = None  # ActorBatch
     critic_targets: Array = None  # (critics, states)
     constraint: Any = None  # Constraint

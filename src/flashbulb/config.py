@@ -99,16 +99,30 @@ class MemoryConfig:
     """k of the k nearest unsafe states."""
     xi: Positive = 1e-3
     """Constant of the kernel K = xi / (l^2 + xi)."""
+    kernel: Literal["squared", "linear"] = "squared"
+    """Whether K falls with l^2 (equation 5) or with l, as xi / (max(l - 0.008, 0) + xi): the authors' code, which has
+    xi 1e-4 and the distance `own-mean`."""
+    normalise: Literal["sqrt-k", "none", "max", "deviation"] = "sqrt-k"
+    """What c^I, the root of the sum of K, is divided by: its largest possible value, nothing (equation 4 as printed,
+    and the authors' code), or the largest value or the standard deviation of the run so far. By sqrt-k, a state's own
+    entry is worth less the larger k is: 1, 0.45, 0.32, 0.22 for k = 1, 5, 10, 20."""
     embedding: NonNegativeInt = 8
     """Dimensions of the random projection; 0 turns it off."""
     distance: Literal["raw", "mean", "own-mean"] = "raw"
     """Squared distance in the kernel: as it is (the paper as printed), over the running mean of the
-    k-nearest squared distances (NGU), or with l over its own top-k mean (the authors' code)."""
+    k-nearest squared distances (NGU), or with l over the mean of the k nearest of the same state (part of the
+    authors' code, whose kernel is `linear`)."""
     view: Literal["observation", "salient"] = "observation"
     """Input of the projection: the observation (the paper), or, as an extension of ours, the observation with sorted
     lidars and every entry weighted by how well it separates unsafe states from others (`memory/salience.py`)."""
     exclude_self: bool = False
     """Whether a stored state ignores its own entry when its intrinsic cost is computed."""
+    recall: Literal["batch", "previous", "causal"] = "batch"
+    """Which unsafe states a state is compared with: those of its own batch and window (the order of Algorithm 1), of
+    the iterations before only (section 4.2's "from the previous iteration"), or those that its own environment met
+    until then (the authors' code, `memory/causal.py`; it has `queue` in place of `window` and `max_states`)."""
+    queue: PositiveInt = 100
+    """Unsafe states that each environment keeps, with the recall `causal`."""
     window: PositiveInt = 1
     """Number of latest iterations whose unsafe states are kept."""
     max_states: PositiveInt = 20_000
@@ -141,9 +155,19 @@ class BalanceConfig:
     margin: NonNegative = 1.0
     """Share of the intrinsic return I that is taken off the limit: 1 is Theorem 2's d - I; at 0 only the critic and
     the advantages contain c^I, and most of MICE's effect is gone (docs/method.md)."""
+    factor: Literal["common", "state"] = "common"
+    """One factor for all states (Proposition 4.1 with the best correction for all of them), or one per state from the
+    TD error of its own target, beta c^I included, smoothed and not clipped (the authors' code,
+    `algorithms/state_factor.py`; they have a `rate` of 0.001). The latter does not use `bias`."""
+    smooth: Fraction = 0.1
+    """Weight of a path's mean factor in the next one, with a factor per state."""
+    unit: Literal["discounted", "episode", "start"] = "discounted"
+    """I as the mean beta c^I over 1 - gamma (a hundred steps of it at 0.99), as its sum over an episode, which is what
+    J_C and the limit are, or as the discounted sum along each path (Theorem 2). Where beta c^I comes evenly, the second
+    is T (1 - gamma) times the first in episodes of T steps: ten times, for which `initial` 0.5 is what 5 is to it."""
     bias: Literal["return", "td"] = "return"
     """What V_C is compared with for its bias eps_n: the discounted cost along the sampled trajectory (the paper), or
-    one step of it and V_C after that, which makes eps_n the TD error (the authors' code)."""
+    one step of it and V_C after that, which makes eps_n the TD error of the extrinsic cost."""
 
 
 @dataclass(frozen=True)
@@ -236,9 +260,10 @@ class ConstantConfig:
 
     value: NonNegative = 5.0
     """The constant; the algorithm `constant-N-X` sets it to N."""
-    of: Literal["value", "step"] = "value"
+    of: Literal["value", "step", "intrinsic"] = "value"
     """What it is added to: the cost value (the figure's caption), or the cost of each step. The latter adds a
-    hundred times as much to the value, so that even 3 exceeds a limit of 25 for every policy."""
+    hundred times as much to the value, so that even 3 exceeds a limit of 25 for every policy. Or it takes the place of
+    c^I alone ("the intrinsic cost in MICE is replaced by fixed constants"), with the balancing factor before it."""
 
 
 @dataclass(frozen=True)
@@ -332,6 +357,9 @@ class Config:
     cost_estimate: Literal["episodes", "steps"] = "episodes"
     """J_C from the episodes that ended in the batch, or from all its steps (cost over the episodes that fit into
     them). The latter is less noisy with many environments and short segments, and needs `stagger`."""
+    cost_normalise: Literal["none", "scale", "standardise"] = "none"
+    """Costs that the critic learns: as they are, over their running standard deviation, or minus their running mean as
+    well (the authors' code). J_C and the limit stay as they are (`memory/extrinsic_scale.py`)."""
     cost_advantage: Literal["centred", "standardised"] = "centred"
     """Cost advantages that a Lagrange multiplier weighs. Standardised, lambda has the same meaning for all tasks."""
     threads: PositiveInt | None = None
@@ -356,7 +384,8 @@ class Config:
     bias_every: NonNegativeInt = 0
     """Iterations between measurements of the cost critic's true bias, by rollouts from visited states (0: none)."""
     bias_states: PositiveInt = 50
-    """States of each measurement: half drawn from all, half from those with a cost within ten steps."""
+    """States of each measurement: half drawn from all, half from those with a cost within ten steps. Half as many start
+    states come on top."""
     wandb: bool = False
     """Log to Weights & Biases as well (needs `pip install flashbulb[wandb]`; WANDB_MODE=offline writes locally)."""
     gamma: Fraction = 0.99

@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 from annotated_types import Ge, Gt, Le, Lt
 from annotated_types import GroupedMetadata as Group
 
-from flashbulb.config import Config
+from flashbulb.config import Config, MemoryConfig
 from flashbulb.errors import UsageError
 
 T = TypeVar("T")
@@ -38,7 +38,21 @@ def validate(config: Config) -> Config:
         raise refusal("steps_per_iteration", config.steps_per_iteration, f"at least num_envs ({config.num_envs})")
     if config.cost_estimate == "steps" and not config.stagger:
         raise refusal("cost_estimate", "steps", "'episodes' unless stagger is on, or all episodes end at the same time")
+    _check_memory(config.memory)
+    if config.cost_normalise != "none" and config.memory.criterion == "return":
+        raise refusal(
+            "cost_normalise", config.cost_normalise, "'none' with the criterion 'return', which is in raw costs"
+        )
     return config
+
+
+def _check_memory(memory: MemoryConfig) -> None:
+    if memory.recall != "causal":
+        return
+    if memory.offline is not None:
+        raise refusal("memory.recall", "causal", "'batch' or 'previous' where a data set fills the memory")
+    if memory.queue <= memory.neighbours:
+        raise refusal("memory.queue", memory.queue, f"above memory.neighbours ({memory.neighbours})")
 
 
 def rebuild(plain: Any) -> Config:

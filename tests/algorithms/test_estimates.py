@@ -40,7 +40,7 @@ def v_c(observations):
     return np.asarray(values(CRITICS, observations)[1])
 
 
-def test_the_authors_bias_is_the_td_error_of_the_extrinsic_cost():
+def test_the_bias_td_is_the_td_error_of_the_extrinsic_cost():
     batch = sample(1, intrinsic=1.0)
     found = seen(batch, beta=3.0, bias="td")
     v, following = v_c(batch.observations), v_c(batch.next_observations)
@@ -84,3 +84,18 @@ def test_what_the_critic_learns_contains_beta_times_the_intrinsic_cost():
             following = beta * batch.intrinsic[t, env] + decay * following * (not batch.ended[t, env])
             assert float(found[t, env]) == pytest.approx(following, rel=1e-4)
             assert following > 0
+
+
+def test_a_constant_in_the_value_changes_no_advantage_once_the_critic_has_learned_it():
+    """Constant-N-CPO (`constant.of value`) is CPO with a limit that is lower by N, where episodes do not terminate."""
+    batch = sample(5)
+    batch, constant = batch._replace(terminated=np.zeros_like(batch.terminated), beta=1.0), 3.0
+    config = Config("cpo", "E", cost_gamma=GAMMA)
+    *hidden, last = CRITICS.networks
+    learned = CRITICS._replace(networks=[*hidden, last._replace(bias=last.bias.at[1].add(constant))])
+    per_step = np.full_like(batch.intrinsic, constant * (1 - GAMMA))
+    plain = estimate_advantages(CRITICS, batch, batch.rewards, config)
+    found = estimate_advantages(learned, batch._replace(intrinsic=per_step), batch.rewards, config)
+    np.testing.assert_allclose(found.v_c, plain.v_c + constant, rtol=1e-5)
+    np.testing.assert_allclose(found.a_c, plain.a_c, atol=1e-5)
+    assert per_step.mean() / (1 - GAMMA) == pytest.approx(constant)  # I, which is taken off the limit

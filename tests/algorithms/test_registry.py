@@ -51,6 +51,9 @@ def test_names_compose():
     assert configure("constant-2.5-ppo-lag", "E").constant.value == 2.5
     assert configure("mice-pid-no-projection", "E").memory.embedding == 0
     assert configure("mice-cpo-no-projection", "E", memory={"neighbours": 3}).memory.embedding == 0
+    authors = configure("mice-pid-authors", "E")
+    assert (authors.memory.kernel, authors.memory.recall, authors.memory.queue) == ("linear", "causal", 100)
+    assert (authors.balance.factor, authors.balance.initial, authors.cost_normalise) == ("state", 5.0, "standardise")
     salient = configure("mice-pid-salient", "E")
     assert (salient.memory.view, salient.memory.xi, salient.balance.initial) == ("salient", 0.1, 0.6)
     assert configure("mice-cpo", "E").memory.embedding == 8

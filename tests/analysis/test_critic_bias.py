@@ -11,11 +11,13 @@ from flashbulb.algorithms.critics import Critics
 from flashbulb.algorithms.networks import Layer
 from flashbulb.algorithms.policy import Gaussian, GaussianParams
 from flashbulb.algorithms.registry import configure
-from flashbulb.analysis.critic_bias import FrozenAgent, measure_bias, risky, state_bias
+from flashbulb.analysis.critic_bias import measure_bias, risky, state_bias
+from flashbulb.analysis.fresh_episodes import FrozenAgent, play, r_squared
 from flashbulb.analysis.statistics import CONFIDENCE
 from flashbulb.cli.main import run as command
 from flashbulb.envs import make
 from flashbulb.errors import UsageError
+from flashbulb.memory.extrinsic_scale import CostUnits
 from flashbulb.normaliser import Normaliser
 from flashbulb.storage.csv_log import read_csv
 from flashbulb.training.bias_monitor import COLUMNS
@@ -52,7 +54,7 @@ def test_the_linear_system_is_what_a_long_simulation_pays():
 def test_a_critic_that_is_off_by_a_constant_is_found_out_to_be_off_by_it(offset):
     """Despite episodes that end by their time limit long before the discount does."""
     found = measure_bias(agent(EXACT + offset), SlipperyRow(100), seed=1, steps=0, states=80, rollouts=60)
-    for group in found:
+    for group in (found.all, found.risky, found.initial):
         assert group.states == 40
         assert group.bias.low - 0.05 < offset < group.bias.high + 0.05
         assert group.bias.high - group.bias.low < 0.5
@@ -65,6 +67,59 @@ def test_every_state_counts_with_its_own_truth():
     assert found.risky.truth > found.all.truth > 0
     assert EXACT.min() < found.risky.truth < EXACT.max()
     assert found.all.bias.mean == pytest.approx(-found.all.truth)
+
+
+def test_initial_states_are_those_of_a_reset():
+    """Every place is equally likely at the start, so the mean truth there is the mean of the linear system."""
+    found = measure_bias(agent(np.zeros(PLACES)), SlipperyRow(100), seed=6, steps=0, states=120, rollouts=6)
+    assert found.initial.states == 60
+    assert found.initial.truth == pytest.approx(EXACT.mean(), abs=0.7)
+    assert found.initial.bias.mean == pytest.approx(-found.initial.truth)
+
+
+def test_a_critic_of_normalised_costs_is_compared_with_normalised_costs():
+    """c -> (c - 0.25) / 0.5 without termination: V -> (V - 0.25 / (1 - gamma)) / 0.5. A policy that goes right."""
+    units = CostUnits(0.25, 0.5)
+    exact = (cost_values(1.0, GAMMA) - 0.25 / (1 - GAMMA)) / 0.5
+    right = agent(exact, mean=30.0)._replace(cost_units=units)
+    found = measure_bias(right, SlipperyRow(50), 3, 0, states=40, rollouts=50)
+    assert abs(found.all.bias.mean) < 0.6  # it rarely falls off the left end
+    assert abs(measure_bias(right._replace(cost_units=CostUnits()), SlipperyRow(50), 3, 0, 40, 10).all.bias.mean) > 3
+
+
+def test_fresh_episodes_have_the_discounted_costs_that_follow_each_state():
+    noise = np.random.default_rng(0).standard_normal((40, 6, 1)).astype(np.float32)
+    critic = agent(EXACT)
+    fresh = play(critic, SlipperyRow(6), 7, noise)
+    env = SlipperyRow(6)
+    observations, steps = [env.reset(seed=7)[0]], []
+    for t in range(40):
+        steps.append(env.step(critic.actor(noise)(observations[-1], t)))
+        observations.append(steps[-1][0])
+    for m in range(6):
+        for t in range(40):
+            total, weight, u = 0.0, 1.0, t
+            while True:
+                following, _, cost, terminated, truncated, info = steps[u]
+                total, weight = total + weight * cost[m], weight * GAMMA
+                if terminated[m]:
+                    break
+                if truncated[m] or u == 39:
+                    last = info["final_obs"][m] if truncated[m] else following[m]
+                    total += weight * EXACT[int(np.argmax(last))]
+                    break
+                u += 1
+            assert fresh.returns[t, m] == pytest.approx(total, abs=1e-4)
+            assert fresh.estimate[t, m] == pytest.approx(EXACT[int(np.argmax(observations[t][m]))], abs=1e-4)
+
+
+def test_r_squared_by_hand():
+    sampled = np.array([[0.0, 2.0], [4.0, 6.0]])  # a variance of 5
+    assert r_squared(sampled, sampled) == 1.0
+    assert r_squared(np.full((2, 2), 3.0), sampled) == 0.0
+    assert r_squared(sampled + 1.0, sampled) == pytest.approx(1 - 1 / 5)
+    assert r_squared(np.zeros((2, 2)), sampled) == pytest.approx(1 - 14 / 5)
+    assert np.isnan(r_squared(np.zeros(3), np.ones(3)))
 
 
 def test_copies_of_a_state_have_futures_of_their_own():
@@ -152,7 +207,9 @@ def test_a_run_that_measures_goes_the_same_way_and_agrees_with_the_command(tmp_p
 
     assert command(["bias", str(tmp_path / "every2"), "--checkpoint", "2", "--states", "6", "--json"]) == 0
     found = json.loads(capsys.readouterr().out)
-    assert found["all"]["states"] == found["risky"]["states"] == 3
+    assert found["all"]["states"] == found["risky"]["states"] == found["initial"]["states"] == 3
+    assert found["initial"]["mean"] == pytest.approx(rows[2]["critic_bias_rollout_initial"][2])
+    assert found["r2"] == pytest.approx(rows[2]["critic_r2"][2])
     assert found["all"]["mean"] == pytest.approx(rows[2]["critic_bias_rollout"][2])
     assert found["risky"]["truth"] == pytest.approx(rows[2]["true_cost_value_risky"][2])
     assert command(["bias", str(tmp_path / "every2"), "--states", "4", "--rollouts", "2"]) == 0

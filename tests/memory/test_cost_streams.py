@@ -55,6 +55,16 @@ def test_a_constant_of_every_step():
     np.testing.assert_array_equal(added, np.full_like(COSTS, 3.0))
 
 
+def test_a_constant_in_place_of_the_intrinsic_cost_has_the_balancing_factor_before_it():
+    """5 * 0.99^n * 3, with b corrected by the bias over the constant: 5 - 0.005 * 1 / 3 after one update."""
+    balance = {"initial": 5.0, "rate": 0.005, "discount": 0.99}
+    memory, added, after, _ = recalled("constant-3-cpo", constant={"of": "intrinsic"}, balance=balance)
+    np.testing.assert_allclose(added, np.full_like(COSTS, 15.0), rtol=1e-6)
+    assert memory.size == 0
+    config = configure("constant-3-cpo", "E", constant={"of": "intrinsic"}, balance=balance)
+    assert after.beta(config.balance) == pytest.approx(0.99 * (5 - 0.005 / 3))
+
+
 def test_memory_adds_a_cost_near_unsafe_states_and_corrects_its_factor():
     memory, added, after, before = recalled("mice-cpo", memory={"neighbours": 1, "embedding": 0})
     unsafe = COSTS > 0

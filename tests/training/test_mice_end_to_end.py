@@ -114,7 +114,7 @@ def no_kernel(patch):
 
 
 def no_normalisation(patch):
-    patch.setattr(flashbulb_memory, "pseudo_count_cost", lambda s, k, xi: np.sqrt((xi / (s + xi)).sum(-1)))
+    patch.setattr(flashbulb_memory, "pseudo_count_cost", lambda s, k, xi, form: np.sqrt((xi / (s + xi)).sum(-1)))
 
 
 def no_factor(patch):

@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 
 from flashbulb.algorithms.critics import Critics, values
+from flashbulb.algorithms.state_factor import state_factors
 from flashbulb.batch import Array, Batch
 from flashbulb.config import Config
 from flashbulb.normaliser import FrozenNormaliser
@@ -65,6 +66,8 @@ class Estimates(NamedTuple):
     a_c: jax.Array  # A_C^EI
     sampled_bias: jax.Array  # V_C - G_C
     balance_bias: jax.Array  # eps_n of the balancing factor
+    added: jax.Array  # beta c^I
+    next_beta: jax.Array | None  # (env,) if the factor is the authors' (`state_factor.py`)
 
 
 def estimate_advantages(critics: Critics, batch: Batch, rewards: jax.Array, config: Config) -> Estimates:
@@ -72,15 +75,22 @@ def estimate_advantages(critics: Critics, batch: Batch, rewards: jax.Array, conf
     v_r, v_c = values(critics, batch.normalise(batch.observations))
     next_v_r, next_v_c = values(critics, batch.normalise(batch.next_observations))
     ends = batch.terminated, batch.ended
-    costs = batch.costs + batch.beta * batch.intrinsic
+    extrinsic = batch.costs if batch.learned_costs is None else batch.learned_costs
+    added, next_beta = batch.beta * batch.intrinsic, None
+    if config.balance.factor == "state":
+        delta = gae(extrinsic, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+        numbers = config.balance.rate, config.balance.smooth
+        factors, next_beta = state_factors(batch.beta, delta, batch.intrinsic, batch.ended, *numbers)
+        added = factors * batch.intrinsic
+    costs = extrinsic + added
     a_r = gae(rewards, v_r, next_v_r, *ends, config.gamma, config.lam)
     a_c = gae(costs, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
     # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
-    sampled_bias = v_c - discounted_return(batch.costs, v_c, next_v_c, *ends, config.cost_gamma)
+    sampled_bias = v_c - discounted_return(extrinsic, v_c, next_v_c, *ends, config.cost_gamma)
     balance_bias = sampled_bias
     if config.balance.bias == "td":
-        balance_bias = -gae(batch.costs, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
-    return Estimates(v_r, v_c, a_r, a_c, sampled_bias, balance_bias)
+        balance_bias = -gae(extrinsic, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+    return Estimates(v_r, v_c, a_r, a_c, sampled_bias, balance_bias, added, next_beta)
 
 
 @functools.partial(jax.jit, static_argnames="gamma")

@@ -18,6 +18,7 @@ from flashbulb.algorithms.advantages import (
     standardise,
 )
 from flashbulb.algorithms.critics import Critics, fit, init_critics
+from flashbulb.algorithms.intrinsic_return import intrinsic_return
 from flashbulb.algorithms.margin import ExcessIntegral, Margin, integral_step, margin_step
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.registry import Algorithm
@@ -103,9 +104,11 @@ class Learner:
         seen = estimate_advantages(state.critics, batch, rewards, config)
 
         # Theorem 2: the constraint is J_C <= d - I, with I the discounted intrinsic cost.
-        intrinsic_return = batch.beta * batch.intrinsic.mean() / (1 - config.cost_gamma)
+        mean = batch.beta * batch.intrinsic.mean() if seen.next_beta is None else seen.added.mean()
+        gamma, unit = config.cost_gamma, config.balance.unit
+        intrinsic = intrinsic_return(seen.added, mean, batch.ended, length, gamma, unit)
         # Where the controller has a margin of its own, the larger of the two counts.
-        spare, margin = config.balance.margin * intrinsic_return, state.margin
+        spare, margin = config.balance.margin * intrinsic, state.margin
         kept: Metrics = {}
         if config.violations is not None:
             errors = batch.means.cost_error, config.cost_limit, config.violations, config.margin
@@ -132,10 +135,11 @@ class Learner:
             "critic_targets": jnp.stack([_flat(seen.a_r + seen.v_r), *cost_targets]),
             "constraint": Constraint(excess, c, lam),
             "cost_bias": seen.balance_bias,
+            "next_beta": seen.next_beta,
         }
         measured = {
             "constraint": excess,
-            "intrinsic_return": intrinsic_return,
+            "intrinsic_return": intrinsic,
             "critic_bias_sampled": seen.sampled_bias.mean(),
             "critic_bias_sampled_unsafe": mean_where_unsafe(seen.sampled_bias, batch.costs),
             "cost_value": seen.v_c.mean(),

@@ -80,4 +80,6 @@ def make_cost_stream(name: str, config: Config, workers: int, pool: OfflinePool 
         return part.make(config)
     if name == "memory":
         return MemoryCost(config.memory, config.balance, workers, config.seed, pool)
-    return ConstantCost(config.constant, config.cost_gamma) if name == "constant" else ExtrinsicCost()
+    if name == "constant":
+        return ConstantCost(config.constant, config.balance, config.cost_gamma)
+    return ExtrinsicCost()

@@ -1,7 +1,8 @@
 """Bias of the cost critic, V_C minus the true value, measured as in Figures 2 and 5 of the paper.
 
 Visited states are snapshotted, each is rolled out many times under the frozen policy, and V_C there is compared with
-the mean discounted extrinsic cost. Both use raw costs and training's frozen normaliser, in a separate environment.
+the mean discounted extrinsic cost. Both use training's frozen normaliser and the same costs (raw, unless the critic
+learned normalised ones), in a separate environment.
 
 The true value is that of an episode without time limit. GAE bootstraps where the time limit cuts an episode, so that
 is what V_C estimates; with rollouts that stopped at the limit, every late state would seem overestimated. So the
@@ -14,19 +15,17 @@ V_C, as in training, and what is random within an episode is the same for all co
 from __future__ import annotations
 
 import math
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
 
-from flashbulb.algorithms.critics import Critics, values
-from flashbulb.algorithms.policy import Policy
 from flashbulb.analysis.evaluation import evaluation_seed
-from flashbulb.analysis.rollout import Act, rollout
+from flashbulb.analysis.fresh_episodes import FrozenAgent, play, r_squared
+from flashbulb.analysis.rollout import rollout
 from flashbulb.analysis.statistics import MeanInterval, student_interval
 from flashbulb.envs import CostVectorEnv, State
 from flashbulb.envs.base import CLOCKS
-from flashbulb.normaliser import FrozenNormaliser
 
 MAX_ENVS = 200  # in which states are visited and rolled out; more are not faster
 STATES, ROLLOUTS = 50, 20  # a thousand episodes, as in the paper
@@ -37,29 +36,6 @@ NEGLIGIBLE = 1e-3  # discount after which a rollout may stop; V_C stands in for 
 def bias_num_envs(states: int) -> int:
     """How many environments to measure in: a few states need not be drawn from many episodes."""
     return min(MAX_ENVS, 4 * states)
-
-
-class FrozenAgent(NamedTuple):
-    """A policy and its critics, frozen."""
-
-    policy: Policy
-    params: Any
-    critics: Critics
-    normalise: FrozenNormaliser
-    gamma: float
-
-    def actor(self, noise: np.ndarray) -> Act:
-        """The policy with the noise of each step of a rollout."""
-
-        def act(observations: np.ndarray, t: int) -> np.ndarray:
-            seen = self.normalise(np.asarray(observations, np.float32))
-            return self.policy.to_env(self.policy.act(self.params, seen, noise[t]))
-
-        return act
-
-    def cost_value(self, observations: np.ndarray) -> np.ndarray:
-        """V_C."""
-        return np.asarray(values(self.critics, self.normalise(np.asarray(observations, np.float32)))[1], np.float64)
 
 
 class StateBias(NamedTuple):
@@ -74,6 +50,8 @@ class StateBias(NamedTuple):
 class CriticBias(NamedTuple):
     all: StateBias
     risky: StateBias
+    initial: StateBias  # at start states, where the authors' code measures it
+    r2: float  # of V_C against the sampled returns of the fresh episodes that the states are drawn from
 
 
 class Visits(NamedTuple):
@@ -86,24 +64,32 @@ class Visits(NamedTuple):
 def measure_bias(
     agent: FrozenAgent, env: CostVectorEnv, seed: int, steps: int, states: int = STATES, rollouts: int = ROLLOUTS
 ) -> CriticBias:
-    """Roll `states` visited states out `rollouts` times each: half of them drawn from all, half from the risky ones.
+    """Roll `states` visited states out `rollouts` times each: half of them drawn from all, half from the risky ones;
+    and half as many start states.
 
     `seed` and `steps`, the run's seed and progress, determine all random numbers.
     """
     visiting, rolling, choosing = np.random.SeedSequence([evaluation_seed(seed), 5, steps]).generate_state(3)
     start = int(visiting) % (2**32 - env.num_envs)
     noise = _noise(agent, int(visiting), env.max_episode_steps, env.num_envs)
-    costs, ended = _costs_and_ends(agent, env, start, noise)
+    fresh = play(agent, env, start, noise)
     rng = np.random.default_rng(int(choosing))
-    anywhere = draw_visits(np.ones(costs.shape, bool), states - states // 2, rng)
-    dangerous = draw_visits(risky(costs, ended), states // 2, rng)
-    visits = Visits(*(np.concatenate(pair) for pair in zip(anywhere, dangerous, strict=True)))
+    first = np.zeros(fresh.costs.shape, bool)
+    first[0] = True
+    groups = (
+        draw_visits(np.ones_like(first), states - states // 2, rng),
+        draw_visits(risky(fresh.costs, fresh.ended), states // 2, rng),
+        draw_visits(first, states // 2, rng),
+    )
+    visits = Visits(*(np.concatenate(parts) for parts in zip(*groups, strict=True)))
 
     snapshot, observations = _snapshot_visits(agent, env, start, noise, visits)
     estimate = agent.cost_value(observations)
     truth = _true_values(agent, env, snapshot, rollouts, int(rolling))
-    few = len(anywhere.step)
-    return CriticBias(state_bias(estimate[:few], truth[:few]), state_bias(estimate[few:], truth[few:]))
+    ends = np.cumsum([len(group.step) for group in groups])[:-1]
+    pairs = zip(np.split(estimate, ends), np.split(truth, ends), strict=True)
+    anywhere, dangerous, initial = (state_bias(*pair) for pair in pairs)
+    return CriticBias(anywhere, dangerous, initial, r_squared(fresh.estimate, fresh.returns))
 
 
 def risky(costs: np.ndarray, ended: np.ndarray) -> np.ndarray:
@@ -127,16 +113,6 @@ def state_bias(estimate: np.ndarray, truth: np.ndarray) -> StateBias:
     if not len(estimate):
         return StateBias(student_interval(estimate), np.nan, np.nan, 0)
     return StateBias(student_interval(estimate - truth), float(estimate.mean()), float(truth.mean()), len(estimate))
-
-
-def _costs_and_ends(
-    agent: FrozenAgent, env: CostVectorEnv, seed: int, noise: np.ndarray
-) -> tuple[np.ndarray, np.ndarray]:
-    """Costs and ends (time, env) of trajectories as long as an episode."""
-    costs, ended = np.zeros(noise.shape[:2]), np.zeros(noise.shape[:2], bool)
-    for step in rollout(env, agent.actor(noise), env.reset(seed=seed)[0], len(noise)):
-        costs[step.t], ended[step.t] = step.costs, step.ended
-    return costs, ended
 
 
 def _snapshot_visits(
@@ -199,7 +175,7 @@ def _discounted_costs(agent: FrozenAgent, env: CostVectorEnv, state: State, nois
     env.set_state(state)
     total, alive, weight = np.zeros(env.num_envs), np.ones(env.num_envs, bool), 1.0
     for step in rollout(env, agent.actor(noise), env.observe(), len(noise)):
-        total += weight * alive * step.costs
+        total += weight * alive * agent.cost_units(step.costs)
         weight *= agent.gamma
         cut = np.flatnonzero(alive & step.truncated & ~step.terminated)
         if len(cut):

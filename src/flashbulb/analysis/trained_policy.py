@@ -17,6 +17,7 @@ from flashbulb.algorithms.policy import Categorical, Gaussian, GaussianParams, p
 from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
+from flashbulb.memory.extrinsic_scale import cost_units
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
 from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, read_fields
 from flashbulb.storage.run_directory import PolicySpaces, RunDirectory, load_config, load_spaces
@@ -71,6 +72,8 @@ class TrainedPolicy:
         try:
             self.params = _params(self.policy, arrays)
             self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()
+            costs = () if config.cost_normalise == "none" else read_fields(arrays, Normaliser, "cost_normaliser")
+            self.cost_units = cost_units(costs, config.cost_normalise)
             self.critics = Critics(_network(arrays, "critics/networks/"), ())
             self.steps = int(arrays["totals/steps"])
             self.budget = float(arrays["budget/budget"]) if "budget/budget" in arrays else None

@@ -108,7 +108,8 @@ class BiasOptions:
     run: Annotated[Path, Positional]
     """Directory of a run, or one of its checkpoints."""
     states: Annotated[int, Ge(2)] = 50
-    """Visited states: half drawn from all, half from those with a cost within ten steps."""
+    """Visited states: half drawn from all, half from those with a cost within ten steps. Half as many start states
+    come on top."""
     rollouts: PositiveInt = 20
     """Rollouts from each state."""
     checkpoint: int | None = None
@@ -122,8 +123,9 @@ class BiasOptions:
 def bias_command(arguments: list[str]) -> int:
     """`flashbulb bias RUN`: bias of the cost critic."""
     options = parse_options(BiasOptions, arguments, "flashbulb bias")
-    from flashbulb.analysis.critic_bias import FrozenAgent, bias_num_envs, measure_bias
+    from flashbulb.analysis.critic_bias import bias_num_envs, measure_bias
     from flashbulb.analysis.evaluation import evaluation_env
+    from flashbulb.analysis.fresh_episodes import FrozenAgent
     from flashbulb.analysis.trained_policy import load_policy
     from flashbulb.jax_setup import setup_jax
 
@@ -135,7 +137,8 @@ def bias_command(arguments: list[str]) -> int:
             raise UsageError(f"checkpoint: {options.checkpoint} is not there; see {run.parent}.")
     trained = load_policy(run, env=options.env)
     config = trained.config
-    agent = FrozenAgent(trained.policy, trained.params, trained.critics, trained.normalise, config.cost_gamma)
+    seen = trained.normalise, config.cost_gamma, trained.cost_units
+    agent = FrozenAgent(trained.policy, trained.params, trained.critics, *seen)
     env = evaluation_env(trained, bias_num_envs(options.states))
     try:
         bias = measure_bias(agent, env, config.seed, trained.steps, options.states, options.rollouts)
@@ -156,8 +159,9 @@ def _bias_json(options: BiasOptions, trained: Any, bias: Any) -> str:
     groups = {
         name: {**group.bias._asdict(), "estimate": group.estimate, "truth": group.truth, "states": group.states}
         for name, group in bias._asdict().items()
+        if name != "r2"
     }
-    return json.dumps({**about, **_finite(groups)}, indent=2)
+    return json.dumps({**about, **_finite({**groups, "r2": bias.r2})}, indent=2)
 
 
 def _finite(plain: Any) -> Any:
@@ -174,13 +178,19 @@ def _bias_table(options: BiasOptions, trained: Any, bias: Any) -> str:
         f"discounted cost, {options.rollouts} rollouts per state, 95 % intervals",
         f"{'':<32}{'states':>7}{'V_C':>9}{'truth':>9}{'bias':>9}",
     ]
-    for name, group in (("all visited states", bias.all), ("risky (cost within 10 steps)", bias.risky)):
+    groups = {
+        "all visited states": bias.all,
+        "risky (cost within 10 steps)": bias.risky,
+        "initial states": bias.initial,
+    }
+    for name, group in groups.items():
         if group.states == 0:
             lines.append(f"{name:<32}{0:>7}  none visited")
             continue
         mean, low, high = group.bias
         interval = "" if low is None else f"  [{low:+.2f}, {high:+.2f}]"
         lines.append(f"{name:<32}{group.states:>7}{group.estimate:>9.2f}{group.truth:>9.2f}{mean:>+9.2f}{interval}")
+    lines.append(f"R^2 of V_C on these fresh episodes: {bias.r2:.2f}")
     return "\n".join(lines)
 
 

@@ -119,7 +119,7 @@ def algorithms_command(arguments: list[str]) -> int:
     load_installed()
     for name, algorithm in ALGORITHMS.items():
         print(f"{name:<24}{algorithm.summary}")
-    composed = ["mice-X", "mice-X-salient", "mice-X-no-projection", "constant-N-X"]
+    composed = ["mice-X", "mice-X-salient", "mice-X-no-projection", "mice-X-authors", "constant-N-X"]
     composed += [f"{stream}-X" for stream in outside_streams()]
     print(f"\nFor any X with a cost critic also: {', '.join(composed)}")
     return 0

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,20 +18,28 @@ class Balance(NamedTuple):
     proposition: a factor that could run far below 0 would take as long to come back when it is needed.
     """
 
-    b: np.ndarray  # ()
+    b: np.ndarray  # (), or (env,) after the first update if states have factors of their own
     updates: np.ndarray  # () n
 
     @classmethod
     def start(cls, config: BalanceConfig) -> Balance:
         return cls(np.asarray(config.initial, np.float64), np.asarray(0, np.int64))
 
-    def beta(self, config: BalanceConfig) -> float:
-        return config.discount ** int(self.updates) * float(self.b)
+    def beta(self, config: BalanceConfig) -> Any:
+        """beta_n, a float, or one for each environment."""
+        weight = config.discount ** int(self.updates)
+        return weight * (np.asarray(self.b) if np.ndim(self.b) else float(self.b))
 
     def correct(self, bias: np.ndarray, intrinsic: np.ndarray, config: BalanceConfig) -> Balance:
         """b_{n+1} = max(b_n - alpha * (mean of eps / c^I), 0), over the states with c^I > 0."""
         b = max(float(self.b) - config.rate * correction(bias, intrinsic), 0.0)
         return Balance(np.asarray(b), self.updates + 1)
+
+    def follow(self, beta: np.ndarray, config: BalanceConfig) -> Balance:
+        """b_{n+1} of factors (env,) that were smoothed while gamma^n was on them (`algorithms/state_factor.py`)."""
+        weight = config.discount ** int(self.updates)
+        b = np.asarray(beta, np.float64) / weight if weight > 0 else np.zeros(len(beta))
+        return Balance(b, self.updates + 1)
 
 
 def correction(bias: np.ndarray, intrinsic: np.ndarray) -> float:

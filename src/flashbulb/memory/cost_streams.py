@@ -11,6 +11,7 @@ import numpy as np
 
 from flashbulb.batch import Batch
 from flashbulb.config import BalanceConfig, ConstantConfig, MemoryConfig
+from flashbulb.errors import UsageError
 from flashbulb.memory.balance import Balance
 from flashbulb.memory.flashbulb_memory import FlashbulbMemory
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool, effective_sample_size, systematic_resample
@@ -46,19 +47,25 @@ class ExtrinsicCost:
 
 
 class ConstantCost:
-    """A fixed constant in place of beta c^I: the ablation of the paper's Figure 6."""
+    """A fixed constant in place of beta c^I, or of c^I alone: the ablation of the paper's Figure 6."""
 
-    def __init__(self, config: ConstantConfig, cost_gamma: float) -> None:
+    def __init__(self, config: ConstantConfig, balance: BalanceConfig, cost_gamma: float) -> None:
+        if balance.factor == "state":
+            raise UsageError("balance.factor: 'state' is not allowed with a constant; it must be 'common'.")
         # Added to every step, x adds x / (1 - gamma) to the value.
         self.per_step = config.value * (1 - cost_gamma) if config.of == "value" else config.value
+        self.balance_config = balance if config.of == "intrinsic" else None
 
     def add_intrinsic_cost(
         self, memory: FlashbulbMemory, balance: Balance, batch: Batch, log_pi: LogLikelihood
     ) -> tuple[FlashbulbMemory, Batch, Metrics]:
-        return memory, batch._replace(intrinsic=np.full(batch.costs.shape, self.per_step, np.float32), beta=1.0), {}
+        beta = 1.0 if self.balance_config is None else balance.beta(self.balance_config)
+        return memory, batch._replace(intrinsic=np.full(batch.costs.shape, self.per_step, np.float32), beta=beta), {}
 
     def correct(self, balance: Balance, batch: Batch) -> Balance:
-        return balance
+        if self.balance_config is None:
+            return balance
+        return balance.correct(np.asarray(batch.cost_bias), batch.intrinsic, self.balance_config)
 
 
 class MemoryCost:
@@ -73,19 +80,33 @@ class MemoryCost:
     def add_intrinsic_cost(
         self, memory: FlashbulbMemory, balance: Balance, batch: Batch, log_pi: LogLikelihood
     ) -> tuple[FlashbulbMemory, Batch, Metrics]:
-        observations, unsafe = batch.observations, batch.unsafe
-        memory = memory.add(observations[unsafe], batch.iteration, self.memory_config)
-        memory = memory.update_salience(observations, unsafe, batch.normalise)
-        metrics: Metrics = {}
+        config, unsafe, metrics = self.memory_config, batch.unsafe, Metrics()
+        if config.recall == "causal":
+            memory = memory.update_salience(batch.observations, unsafe, batch.normalise)
+            intrinsic, memory = memory.causal_cost(batch, config)
+            return memory, batch._replace(intrinsic=intrinsic, beta=balance.beta(self.balance_config)), metrics
+        entering = batch.observations[unsafe]
+        # "From the previous iteration": what enters now counts for nothing yet, and `add` only drops what is too old.
+        met = entering if config.recall == "batch" else entering[:0]
+        memory = memory.add(met, batch.iteration - (config.recall == "previous"), config)
+        memory = memory.update_salience(batch.observations, unsafe, batch.normalise)
         if self.pool is not None:
             memory, metrics = self._add_offline(memory, self.pool, batch.iteration, log_pi)
+        intrinsic, memory = self._recall(memory, batch, stored=unsafe if config.recall == "batch" else None)
+        if config.recall == "previous":
+            memory = memory.add(entering, batch.iteration, config)
+        return memory, batch._replace(intrinsic=intrinsic, beta=balance.beta(self.balance_config)), metrics
+
+    def _recall(
+        self, memory: FlashbulbMemory, batch: Batch, stored: np.ndarray | None
+    ) -> tuple[np.ndarray, FlashbulbMemory]:
+        """c^I of every state of the batch; `stored` marks those that are in the memory."""
+        observations = batch.observations
         # Queries in the order of their trajectories: neighbours in time are neighbours in space.
         queries = observations.swapaxes(0, 1).reshape(-1, observations.shape[-1])
-        intrinsic, memory = memory.intrinsic_cost(
-            queries, batch.normalise, self.memory_config, unsafe.T.ravel(), self.workers
-        )
-        intrinsic = np.ascontiguousarray(intrinsic.reshape(unsafe.T.shape).T)
-        return memory, batch._replace(intrinsic=intrinsic, beta=balance.beta(self.balance_config)), metrics
+        own = None if stored is None else stored.T.ravel()
+        intrinsic, memory = memory.intrinsic_cost(queries, batch.normalise, self.memory_config, own, self.workers)
+        return np.ascontiguousarray(intrinsic.reshape(observations.shape[1::-1]).T), memory
 
     def _add_offline(
         self, memory: FlashbulbMemory, pool: OfflinePool, iteration: int, log_pi: LogLikelihood
@@ -98,6 +119,8 @@ class MemoryCost:
         return memory.add_offline(drawn), {"offline_ess": effective_sample_size(weights)}
 
     def correct(self, balance: Balance, batch: Batch) -> Balance:
+        if batch.next_beta is not None:
+            return balance.follow(np.asarray(batch.next_beta), self.balance_config)
         return balance.correct(np.asarray(batch.cost_bias), batch.intrinsic, self.balance_config)
 
 

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from flashbulb.batch import Batch
 from flashbulb.config import MemoryConfig
-from flashbulb.memory.intrinsic_cost import pseudo_count_cost, rescale
+from flashbulb.memory.causal import causal_distances, queue_after
+from flashbulb.memory.cost_scale import absorb, divisor, start_statistics
+from flashbulb.memory.intrinsic_cost import pseudo_count, pseudo_count_cost, rescale
 from flashbulb.memory.neighbours import nearest_distances
 from flashbulb.memory.salience import salience, sort_lidars
 from flashbulb.normaliser import FrozenNormaliser
@@ -25,6 +28,8 @@ class FlashbulbMemory(NamedTuple):
     mean_squared_distance: np.ndarray  # () running mean of the k-nearest l^2 (NGU's normalisation)
     lidar_groups: np.ndarray = np.zeros((0, 2), np.int64)  # (G, 2) first and end of the entries of each lidar
     salience: np.ndarray = np.zeros(0, np.float32)  # (n,) weights of the salient view, or (0,) for the plain one
+    envs: Any = ()  # (M,) where each was met, if every environment has a memory of its own
+    cost_statistics: Any = ()  # (4,) of c^I (`cost_scale.py`), if it is scaled by one of them
 
     @classmethod
     def empty(
@@ -44,6 +49,8 @@ class FlashbulbMemory(NamedTuple):
             np.zeros(()),
             np.array(list(lidar_groups), np.int64).reshape(-1, 2),
             np.ones(dimensions if config.view == "salient" else 0, np.float32),
+            np.zeros(0, np.int64) if config.recall == "causal" else (),
+            start_statistics(config.normalise),
         )
 
     @property
@@ -60,6 +67,15 @@ class FlashbulbMemory(NamedTuple):
         iterations = np.concatenate([self.iterations, np.full(len(unsafe), iteration, np.int64)])
         kept = np.flatnonzero(iterations > iteration - config.window)[-config.max_states :]
         return self._replace(states=states[kept], iterations=iterations[kept])
+
+    def add_to_queues(self, batch: Batch, config: MemoryConfig) -> FlashbulbMemory:
+        """Add a batch's unsafe states to the queues of their environments, which keep the newest ones."""
+        step, env = np.nonzero(batch.unsafe)
+        states = np.concatenate([self.states, batch.observations[step, env]])
+        envs = np.concatenate([self.envs, env])
+        iterations = np.concatenate([self.iterations, np.full(len(env), batch.iteration, np.int64)])
+        kept = queue_after(envs, config.queue)
+        return self._replace(states=states[kept], iterations=iterations[kept], envs=envs[kept])
 
     def add_offline(self, drawn: np.ndarray) -> FlashbulbMemory:
         """Put states of a data set before those that were met; the caller respects the cap."""
@@ -101,14 +117,39 @@ class FlashbulbMemory(NamedTuple):
         """
         if self.size == 0:
             return np.zeros(len(observations), np.float32), self
-        squared = self.squared_distances(observations, normalise, config, stored, workers)
+        return self.cost_of_distances(self.squared_distances(observations, normalise, config, stored, workers), config)
+
+    def cost_of_distances(self, squared: np.ndarray, config: MemoryConfig) -> tuple[np.ndarray, FlashbulbMemory]:
+        """c^I of states with these k-nearest l^2 (B, k), and the memory with its running statistics brought up to
+        date."""
         finite = squared[np.isfinite(squared)]
         mean = float(finite.mean()) if finite.size else 0.0
         # NGU's running mean; the first batch starts it.
         old = float(self.mean_squared_distance)
         running = mean if old == 0.0 else 0.99 * old + 0.01 * mean
-        cost = pseudo_count_cost(rescale(squared, config.distance, running), config.neighbours, config.xi)
-        return cost.astype(np.float32), self._replace(mean_squared_distance=np.asarray(running))
+        memory = self._replace(mean_squared_distance=np.asarray(running))
+        squared = rescale(squared, config.distance, running)
+        if config.normalise == "sqrt-k":
+            return pseudo_count_cost(squared, config.neighbours, config.xi, config.kernel).astype(np.float32), memory
+        cost = np.sqrt(pseudo_count(squared, config.xi, config.kernel))
+        if config.normalise != "none":
+            memory = memory._replace(cost_statistics=absorb(self.cost_statistics, cost))
+            cost = cost / divisor(memory.cost_statistics, config.normalise)
+        return cost.astype(np.float32), memory
+
+    def causal_cost(self, batch: Batch, config: MemoryConfig) -> tuple[np.ndarray, FlashbulbMemory]:
+        """c^I of a batch (time, env) from what each environment's queue held at that time (`causal.py`), and the
+        memory after it."""
+        past = self.embed(self.states, batch.normalise)
+        queries = self.embed(batch.observations, batch.normalise)
+        sizes = config.neighbours, config.queue, not config.exclude_self
+        squared = [
+            causal_distances(queries[:, env], batch.unsafe[:, env], past[self.envs == env], *sizes)
+            for env in range(queries.shape[1])
+        ]
+        cost, memory = self.cost_of_distances(np.concatenate(squared), config)
+        cost = np.ascontiguousarray(cost.reshape(batch.unsafe.T.shape).T)
+        return cost, memory.add_to_queues(batch, config)
 
     def squared_distances(
         self,

@@ -7,6 +7,8 @@ from typing import Literal
 import numpy as np
 
 Distance = Literal["raw", "mean", "own-mean"]
+Kernel = Literal["squared", "linear"]
+CLUSTER = 0.008  # length, in mean ones, up to which two states count as one (NGU, and the authors' code)
 
 
 def kernel(squared_distance: np.ndarray, xi: float) -> np.ndarray:
@@ -14,14 +16,29 @@ def kernel(squared_distance: np.ndarray, xi: float) -> np.ndarray:
     return xi / (squared_distance + xi)
 
 
-def pseudo_count_cost(squared_distance: np.ndarray, k: int, xi: float) -> np.ndarray:
+def linear_kernel(squared_distance: np.ndarray, xi: float) -> np.ndarray:
+    """K = xi / (max(l - 0.008, 0) + xi): the kernel of the authors' code, in l where equation 5 has l^2.
+
+    They give it l over the mean of the k nearest (`rescale` by "own-mean") and xi 1e-4. Where all k distances are 0
+    their division is not a number and c^I becomes 0; here it is the largest possible.
+    """
+    return xi / (np.maximum(np.sqrt(squared_distance) - CLUSTER, 0.0) + xi)
+
+
+def pseudo_count(squared_distance: np.ndarray, xi: float, form: Kernel = "squared") -> np.ndarray:
+    """The sum of K over the k nearest, of which equation 4 takes the root."""
+    return (kernel if form == "squared" else linear_kernel)(squared_distance, xi).sum(axis=-1)
+
+
+def pseudo_count_cost(squared_distance: np.ndarray, k: int, xi: float, form: Kernel = "squared") -> np.ndarray:
     """c^I = sqrt(sum of K over the k nearest), equation 4, divided by sqrt(k).
 
     The paper normalises c^I without saying how. sqrt(k) is the largest value that the sum can take, so
     c^I lies in [0, 1] and no running statistic can drift. Columns beyond the states that the memory has
-    are missing or infinite, and the divisor stays k: one remembered danger weighs less than ten.
+    are missing or infinite, and the divisor stays k: one remembered danger weighs less than ten, and a state's own
+    entry the less the larger k is. Other readings are in `cost_scale.py`.
     """
-    return np.sqrt(kernel(squared_distance, xi).sum(axis=-1) / k)
+    return np.sqrt(pseudo_count(squared_distance, xi, form) / k)
 
 
 def rescale(squared_distance: np.ndarray, distance: Distance, running_mean: float) -> np.ndarray:

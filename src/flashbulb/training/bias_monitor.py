@@ -10,8 +10,10 @@ import numpy as np
 from flashbulb.algorithms.cost_budget import make_training_env
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.registry import algorithm_of
-from flashbulb.analysis.critic_bias import CriticBias, FrozenAgent, bias_num_envs, measure_bias
+from flashbulb.analysis.critic_bias import CriticBias, bias_num_envs, measure_bias
+from flashbulb.analysis.fresh_episodes import FrozenAgent
 from flashbulb.config import Config
+from flashbulb.memory.extrinsic_scale import cost_units
 from flashbulb.training.train_state import TrainState
 
 
@@ -36,7 +38,8 @@ class BiasMonitor:
         algorithm_of(self.config).augmentation_part.tell(self.env, state.learner.schedule)
         params = jax.tree.map(np.asarray, state.learner.policy)
         normalise = state.normaliser.frozen()
-        agent = FrozenAgent(self.policy, params, state.learner.critics, normalise, self.config.cost_gamma)
+        units = cost_units(state.cost_normaliser, self.config.cost_normalise)
+        agent = FrozenAgent(self.policy, params, state.learner.critics, normalise, self.config.cost_gamma, units)
         seed, states = self.config.seed, self.config.bias_states
         return columns(measure_bias(agent, self.env, seed, int(state.totals.steps), states))
 
@@ -49,9 +52,12 @@ COLUMNS = (
     *("critic_bias_rollout", "critic_bias_rollout_low", "critic_bias_rollout_high", "true_cost_value"),
     *("critic_bias_rollout_risky", "critic_bias_rollout_risky_low", "critic_bias_rollout_risky_high"),
     "true_cost_value_risky",
+    *("critic_bias_rollout_initial", "critic_bias_rollout_initial_low", "critic_bias_rollout_initial_high"),
+    *("true_cost_value_initial", "critic_r2"),
 )
 
 
 def columns(bias: CriticBias) -> dict[str, float]:
-    numbers = [x for group in (bias.all, bias.risky) for x in (*group.bias, group.truth)]
+    numbers = [x for group in (bias.all, bias.risky, bias.initial) for x in (*group.bias, group.truth)]
+    numbers.append(bias.r2)
     return {name: float("nan") if x is None else x for name, x in zip(COLUMNS, numbers, strict=True)}

@@ -56,7 +56,9 @@ def start_from(state: TrainState, source: Path) -> TrainState:
         critics=learner.critics._replace(networks=networks),
     )
     return state._replace(
-        learner=learner, normaliser=_filled(state.normaliser, "normaliser", arrays, source, to_jax=False)
+        learner=learner,
+        normaliser=_filled(state.normaliser, "normaliser", arrays, source, to_jax=False),
+        cost_normaliser=_filled(state.cost_normaliser, "cost_normaliser", arrays, source, to_jax=False),
     )
 
 

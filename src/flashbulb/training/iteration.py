@@ -22,6 +22,7 @@ from flashbulb.cores import thread_count
 from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import RunError
 from flashbulb.memory import CostStream, unsafe_states
+from flashbulb.memory.extrinsic_scale import learned_costs
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool
 from flashbulb.training.collect import Sampler, collect
@@ -66,18 +67,19 @@ def iterate(config: Config, parts: RunParts, state: TrainState) -> tuple[TrainSt
     sampler = Sampler(policy, params, state.normaliser.frozen())
 
     batch, running = collect(env, sampler, noise, state.running, n, config.cost_estimate)  # sample under pi_k
-    batch = batch._replace(unsafe=_unsafe(batch, state.learner, config))
+    cost_normaliser, learned = learned_costs(state.cost_normaliser, batch.costs, config.cost_normalise)
+    batch = batch._replace(learned_costs=learned, unsafe=_unsafe(batch, state.learner, config))
     log_pi = log_likelihood(sampler._replace(params=state.learner.policy))
     memory, batch, recalled = stream.add_intrinsic_cost(state.memory, state.balance, batch, log_pi)  # update M; c^I
     updated, batch, estimated = learner.estimate(state.learner, batch)  # values, advantages, constraint
-    updated, learned = learner.update(updated, batch, n / config.iterations, update_key)  # policy, critics
+    updated, updates = learner.update(updated, batch, n / config.iterations, update_key)  # policy, critics
     _require_finite_parameters(updated)
     balance = stream.correct(state.balance, batch)  # beta_{n+1}
 
     normaliser = state.normaliser.absorb(batch.observations)
     totals = state.totals.add(batch, config.cost_limit)
-    state = TrainState(updated, normaliser, memory, balance, running, state.env, totals)
-    return state, batch, learned | estimated | recalled
+    state = TrainState(updated, normaliser, memory, balance, running, state.env, totals, cost_normaliser)
+    return state, batch, updates | estimated | recalled
 
 
 def _unsafe(batch: Batch, learner: LearnerState, config: Config) -> np.ndarray:

@@ -69,7 +69,7 @@ def metrics_row(batch: Batch, totals: Totals, memory: FlashbulbMemory, measured:
         "violation_rate": float(totals.violations) / iterations,
         "mean_excess": float(totals.excess) / iterations,
         "cost_rate": float(totals.cost) / int(totals.steps),
-        "beta": batch.beta,
+        "beta": float(np.mean(batch.beta)),
         "intrinsic_cost": float(batch.intrinsic.mean()),
         "memory_size": memory.size,
         "anticipation": anticipation(batch.intrinsic, batch.costs, batch.ended) if known else float("nan"),

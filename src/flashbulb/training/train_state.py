@@ -6,7 +6,7 @@ Random keys follow from the seed and the iteration, so there is no other source 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -17,6 +17,7 @@ from flashbulb.envs import CostVectorEnv, State
 from flashbulb.envs.base import LidarGroups, lidar_groups_of, stagger_episodes
 from flashbulb.errors import UsageError
 from flashbulb.memory import Balance, FlashbulbMemory
+from flashbulb.memory.extrinsic_scale import start_normaliser
 from flashbulb.normaliser import Normaliser
 from flashbulb.storage.checkpoint import STATE_NAMES, Arrays, unflatten
 from flashbulb.training.collect import RunningEpisodes
@@ -33,6 +34,7 @@ class TrainState(NamedTuple):
     running: RunningEpisodes
     env: State
     totals: Totals
+    cost_normaliser: Any = ()  # Normaliser, if the critic learns normalised costs
 
     @property
     def iteration(self) -> int:
@@ -102,4 +104,5 @@ def _assemble(
         RunningEpisodes.start(observations),
         env,
         Totals.start(),
+        start_normaliser(config.cost_normalise),
     )
