@@ -10,10 +10,10 @@ train: $(READY)  ## a short run of the recommended algorithm that ends with a re
 	$(BIN)/flashbulb train mice-salient SafetyPointGoal1-v0 --seed 0 --steps 1e6 --cost-limit 25 --violations 0.1
 
 test: lint  ## everything that must hold before a change lands (a few minutes on two cores)
-	$(BIN)/python -m pytest -n 2
+	$(BIN)/python -m pytest -n 2 --dist worksteal
 
 test-all: lint  ## the same with the slow tests
-	$(BIN)/python -m pytest -n 2 -m "" --timeout 3600
+	$(BIN)/python -m pytest -n 2 --dist worksteal -m "" --timeout 3600
 
 lint: $(READY)
 	$(BIN)/ruff check .

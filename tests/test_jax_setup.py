@@ -15,6 +15,7 @@ def sum_on(cores, path):
     setup_jax()
     import jax
 
+    jax.config.update("jax_enable_compilation_cache", False)  # or the second process would run the first one's program
     x = np.random.default_rng(0).standard_normal((20_000, 60)).astype(np.float32)
     np.save(path, jax.jit(lambda x: x.T @ (x * x.sum(0)))(x))
 

@@ -17,12 +17,15 @@ def setup_jax() -> None:
     XLA splits long sums among its threads, as many as there are cores, and so adds in another order elsewhere. Only
     NPROC decides that; we fix it unless the user does. One thread is also the fastest: operations of our size cost less
     than handing them from thread to thread, and the second core has critics to fit meanwhile (`algorithms/learner.py`).
-    The flag keeps products in one thread where a user allows more, and changes no bits.
+    The flag keeps products in one thread where a user allows more, and changes no bits. Where the user has a cache for
+    JAX already, it is used.
     """
     os.environ.setdefault("NPROC", THREADS)
     flags = os.environ.get("XLA_FLAGS", "")
     if FLAG not in flags:
         os.environ["XLA_FLAGS"] = f"{flags} --{FLAG}=false".strip()
+    if "JAX_COMPILATION_CACHE_DIR" in os.environ:
+        return
     cache = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "flashbulb" / "jax"
     jax.config.update("jax_compilation_cache_dir", str(cache))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)

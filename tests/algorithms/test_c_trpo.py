@@ -137,8 +137,9 @@ def test_the_divergence_counts_in_the_line_search(real):
         return FullStep(model.h_g / lam, jnp.asarray(FROM_INSIDE), lam, lam, extra)
 
     def step(counts):
-        rule, batch = partial(trpo_rule, counts=counts), example.batch
-        new, _ = trust_region_step(example.policy, example.params, batch, jnp.float32(c), rule, config.trust_region)
+        rule = partial(trpo_rule, counts=counts)
+        compiled = jax.jit(partial(trust_region_step, example.policy, rule=rule, config=config.trust_region))
+        new, _ = compiled(example.params, example.batch, jnp.float32(c))
         kl, _, change = example.changes(new)
         return kl + bregman(change, -c, barrier)
 

@@ -24,7 +24,8 @@ def kill_once(plan, job, pool, after):
     """SIGKILL the job's process once it has written some rows."""
 
     def watch():
-        while rows(plan.run_path(job)) < after:
+        deadline = time.monotonic() + 120
+        while rows(plan.run_path(job)) < after and time.monotonic() < deadline:
             time.sleep(0.001)
         (worker,) = (worker for worker in pool.slots.values() if worker.job == job)
         worker.process.kill()
