@@ -1,5 +1,6 @@
-"""The scripts of examples/ run, made small."""
+"""The scripts of examples/ run, made small, and so does the notebook."""
 
+import json
 import runpy
 import sys
 from pathlib import Path
@@ -30,3 +31,23 @@ def test_example(path, tmp_path, monkeypatch, capsys):
     monkeypatch.setattr(registry, "ALGORITHMS", dict(registry.ALGORITHMS))
     runpy.run_path(str(path), run_name="__main__")
     assert SAYS[path.stem] in capsys.readouterr().out
+
+
+def test_notebook(tmp_path, monkeypatch, capsys):
+    """Its code cells in order, in one namespace: they are plain Python, so that no Jupyter is needed here."""
+    import flashbulb
+
+    notebook = json.loads((EXAMPLES[0].parent / "first_steps.ipynb").read_text())
+    cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
+    assert not any(cell.get("outputs") for cell in notebook["cells"]), "outputs are not kept in the repository"
+    real = flashbulb.train
+    small = {"num_envs": 2, "steps_per_iteration": 200, "critic": {"passes": 1, "hidden": (4,)}}
+    monkeypatch.setattr(flashbulb, "train", lambda *what, **settings: real(*what, **(settings | small)))
+    monkeypatch.setenv("MPLBACKEND", "Agg")
+    monkeypatch.chdir(tmp_path)
+    names = {"__name__": "__main__"}
+    for cell in cells:
+        exec(compile(cell.replace("200_000, 3", "400, 2"), "first_steps.ipynb", "exec"), names)
+    assert names["STEPS"] == 400
+    assert all((tmp_path / name).is_file() for name in ("compare.png", "compare.html"))
+    assert "P(a seed of trpo-pid costs less" in capsys.readouterr().out
