@@ -1,8 +1,11 @@
 """The page in a real Chromium: it opens, plays, shows the right numbers and sends nothing."""
 
+import copy
+
 import numpy as np
 import pytest
 
+from flashbulb.report import tables
 from flashbulb.report.page import render_page, report_data
 from flashbulb.storage.csv_log import read_csv
 from tests.report.chromium import PROGRAM, Chromium
@@ -78,6 +81,48 @@ def test_it_opens_at_every_size_without_errors(browser, file, width, scheme):
     assert browser.evaluate("document.querySelectorAll('.player').length") == 2
     assert browser.evaluate("document.documentElement.scrollWidth") <= width
     assert browser.problems == []
+
+
+def test_the_verdict_and_the_curves_come_first_and_provenance_is_folded(page):
+    order = ".verdict, .plot, .scroll, .player, .facts"
+    seen = page.evaluate(f"[...document.querySelectorAll('{order}')].map((x) => x.classList[0])")
+    assert list(dict.fromkeys(seen)) == ["verdict", "plot", "scroll", "player", "facts"]
+    assert page.evaluate("document.querySelector('.facts').closest('details').open") is False
+    assert page.evaluate("document.querySelector('.plot').getBoundingClientRect().top") < 900, "without scrolling"
+
+
+def test_x_axes_are_labelled(page):
+    plots = "[...document.querySelectorAll('.plot')].filter((x) => x.clientWidth)"
+    names = page.evaluate(f"{plots}.map((x) => x.querySelector('.axis-name')?.textContent)")
+    assert len(names) > 5
+    assert set(names) == {"environment steps"}
+
+
+def test_the_table_of_results_fits_a_laptop(browser, data, tmp_path):
+    """With every column that there is, an algorithm with a long name, and numbers of three digits before the point."""
+    wide = copy.deepcopy(data)
+    estimates = [["-123.45", "[-130.12, -119.88]"] for _ in tables.NUMBERS]
+    heads = ["algorithm", "runs", "limit", *(column.title for column in tables.NUMBERS)]
+    rows = [["mice-cpo, memory.neighbours 10, cost_limit 25.0", "6", "25", *estimates]]
+    wide["tables"]["summary"] = {"headings": heads, "texts": 1, "groups": [["SafetyPointGoal1-v0", rows]]}
+    (tmp_path / "wide.html").write_text(render_page(wide))
+    browser.open(tmp_path / "wide.html", 1280)
+    box = "document.querySelector('.scroll')"
+    assert browser.evaluate(f"{box}.scrollWidth - {box}.clientWidth") <= 0
+
+
+def test_the_readout_of_two_seeds_says_range(page):
+    assert "range [" in page.evaluate(READOUT.format("cost"))[0]
+    assert "range of the seeds" in page.evaluate("document.querySelector('h2 + .muted').textContent")
+
+
+def test_the_scale_of_the_map_is_fixed(page):
+    marks = page.evaluate(
+        "[...document.querySelectorAll('.player')[0].querySelectorAll('.marks span')]"
+        ".map((x) => [x.textContent, parseFloat(x.style.left)])"
+    )
+    assert [text for text, _ in marks] == ["0", "0.01", "0.1", "1"]
+    np.testing.assert_allclose([place for _, place in marks], [0, 21.544, 46.416, 100], atol=0.01)  # cube roots
 
 
 def test_it_follows_the_readers_theme(browser, file):

@@ -19,6 +19,9 @@ from flashbulb.envs.task_views import scene_of
 from flashbulb.errors import UsageError
 
 SIDE = 49  # grid points along each side of the map
+# The scale of every map, fixed so that maps can be compared: c^I lies in [0, 1] (memory/intrinsic_cost.py), mostly
+# near 0.03, which its cube root brings out.
+HEAT_LOW, HEAT_HIGH, HEAT_POWER = 0.0, 1.0, 1 / 3
 HEADINGS = 16
 BATCH = 3_000  # poses observed at a time
 MATCHED_STATES = 300  # remembered states that are compared with views, at most

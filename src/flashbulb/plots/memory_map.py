@@ -1,4 +1,4 @@
-"""Maps of the intrinsic cost at several times of a run, side by side on one scale."""
+"""Maps of the intrinsic cost at several times of a run, side by side on the scale that all maps have."""
 
 from __future__ import annotations
 
@@ -6,9 +6,13 @@ from pathlib import Path
 
 import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.colors import PowerNorm
 from matplotlib.figure import Figure
 
 from flashbulb.analysis.intrinsic_map import (
+    HEAT_HIGH,
+    HEAT_LOW,
+    HEAT_POWER,
     LayoutViews,
     intrinsic_cost_map,
     map_env,
@@ -20,6 +24,7 @@ from flashbulb.config import Config
 from flashbulb.envs.navigation import render
 
 MAX_PANELS = 4
+TICKS = (0.0, 0.001, 0.01, 0.03, 0.1, 0.3, 1.0)
 
 
 def spread_snapshots(snapshots: list[MemorySnapshot]) -> list[MemorySnapshot]:
@@ -42,16 +47,16 @@ def draw_memory_maps(snapshots: list[MemorySnapshot], config: Config, seed: int 
         env.close()
     pairs = list(zip(layouts, snapshots, strict=True))
     maps = [intrinsic_cost_map(layout, snapshot, config.memory, config.threads or 1) for layout, snapshot in pairs]
-    top = max(float(heat.max()) for heat in maps) or 1.0
+    scale = PowerNorm(HEAT_POWER, HEAT_LOW, HEAT_HIGH)
     figure = Figure(figsize=(3.6 * len(maps) + 0.9, 4.7), facecolor=render.PAPER, layout="constrained")
     FigureCanvasAgg(figure)
     panels = figure.subplots(1, len(maps), squeeze=False)[0]
     for axes, (layout, snapshot), heat in zip(panels, pairs, maps, strict=True):
-        image = render.draw_map(axes, layout.scene, heat, remembered_positions(layout, snapshot), top)
+        image = render.draw_map(axes, layout.scene, heat, remembered_positions(layout, snapshot), scale)
         steps = snapshot.done * config.horizon * config.num_envs
         title = f"after {steps:,} steps: {snapshot.memory.size:,} states"
         axes.set_title(title, loc="left", color=render.INK, fontsize=9)
-    bar = figure.colorbar(image, ax=list(panels), shrink=0.72, aspect=28, pad=0.01)
+    bar = figure.colorbar(image, ax=list(panels), shrink=0.72, aspect=28, pad=0.01, ticks=TICKS)
     bar.set_label("intrinsic cost", color=render.INK, fontsize=9)
     render.quiet_bar(bar)
     where = "the most costly layout of each time" if seed is None else f"a layout of seed {seed}"

@@ -10,6 +10,7 @@ from flashbulb.algorithms.cpo import FROM_INSIDE, FROM_OUTSIDE, RECOVER, UNCONST
 from flashbulb.analysis.statistics import iqm_band
 from flashbulb.report.encoding import rounded
 from flashbulb.report.run_groups import ReportRun
+from flashbulb.report.verdict import RANGE_SEEDS
 
 MAX_POINTS = 500  # of a curve; the paper's 1e7 steps are 500 iterations
 MAX_BINS = 25  # of a chart of shares
@@ -67,8 +68,9 @@ def _series(label: str, runs: list[ReportRun], chart: Chart) -> dict[str, Any] |
     if not len(steps):
         return None
     band = iqm_band(values)
-    ends = {} if len(values) == 1 else {"low": rounded(band.low), "high": rounded(band.high)}
-    return {"label": label, "seeds": len(values), "steps": steps.tolist(), "value": rounded(band.value), **ends}
+    seeds = len(values)
+    ends = {"low": rounded(band.low), "high": rounded(band.high), "is_range": seeds <= RANGE_SEEDS} if seeds > 1 else {}
+    return {"label": label, "seeds": seeds, "steps": steps.tolist(), "value": rounded(band.value), **ends}
 
 
 def align(runs: list[dict[str, np.ndarray]], column: str) -> tuple[np.ndarray, np.ndarray]:

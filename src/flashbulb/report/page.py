@@ -11,7 +11,7 @@ from pathlib import Path
 from string import Template
 from typing import Any
 
-from flashbulb.analysis.intrinsic_map import SIDE
+from flashbulb.analysis.intrinsic_map import HEAT_HIGH, HEAT_LOW, HEAT_POWER, SIDE
 from flashbulb.envs.navigation.render import HALF_VIEW
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import choose_colours
@@ -83,6 +83,7 @@ def report_data(
         "colours": choose_colours({run.label: run.config.algorithm for run in runs}),
         "tables": result_tables(sources),
         "sizes": OBJECT_SIZES | {"map": HALF_VIEW * SIDE / (SIDE - 1)},
+        "heat_scale": {"low": HEAT_LOW, "high": HEAT_HIGH, "power": HEAT_POWER},
         "tasks": [_task(task, group, episodes, progress) for task, group in tasks.items()],
     }
 

@@ -11,6 +11,7 @@ from flashbulb import __version__
 from flashbulb.analysis.run_table import ALL_TASKS, TableRow, tabulate
 from flashbulb.errors import UsageError
 from flashbulb.report.run_groups import ReportRun, RunSource
+from flashbulb.report.verdict import RANGE_SEEDS, verdicts
 
 CellText = str | list[str]  # a number, or a number and its interval
 MISSING = "\N{EN DASH}"
@@ -44,14 +45,32 @@ def result_tables(sources: list[tuple[RunSource, list[ReportRun]]]) -> dict[str,
     """Statistics by task and label, and measures by run; empty columns are left out."""
     measured: list[TableRow] = []
     summarised: list[TableRow] = []
+    limits: dict[tuple[str, str], float] = {}
     for _, runs in sources:
         rows, statistics = tabulate([run.path for run in runs], _labels_by_name(runs))
-        limits = {(run.config.env, run.label): f"{run.config.cost_limit:g}" for run in runs}
+        own = {(run.config.env, run.label): run.config.cost_limit for run in runs}
+        limits |= own
         measured += [row | {"status": run.status} for row, run in zip(rows, runs, strict=True)]
-        summarised += [
-            row | {"limit": limits.get((str(row["task"]), str(row["label"])), MISSING)} for row in statistics
-        ]
-    return {"summary": _summary(summarised), "runs": _runs(measured)}
+        for row in statistics:
+            limit = own.get((str(row["task"]), str(row["label"])))
+            summarised.append(row | {"limit": MISSING if limit is None else f"{limit:g}"})
+    return {
+        "verdicts": verdicts(summarised, limits),
+        "intervals": interval_words([int(row["runs"]) // int(row["tasks"]) for row in summarised]),
+        "summary": _summary(summarised),
+        "runs": _runs(measured),
+    }
+
+
+def interval_words(seeds: list[int]) -> str:
+    """What the brackets are: with two or three seeds a bootstrap interval is no more than their range."""
+    several = [count for count in seeds if count > 1]
+    few, many = (any(count <= RANGE_SEEDS for count in several), any(count > RANGE_SEEDS for count in several))
+    if few and many:
+        return "with 95 % bootstrap intervals, and of two or three seeds with their range"
+    if few:
+        return "with the range of the seeds, which are too few for an interval"
+    return "with 95 % bootstrap intervals" if many else "one seed each, so without an interval"
 
 
 def _labels_by_name(runs: list[ReportRun]) -> dict[str, str]:
@@ -87,7 +106,8 @@ def _runs(rows: list[TableRow]) -> dict[str, Any]:
 
 def _estimate(row: TableRow, column: NumberColumn) -> CellText:
     value, low, high = (row.get(column.name + end) for end in ("", "_low", "_high"))
-    if not (_known(low) and _known(high)):
+    few = column.name.startswith("better_") and int(row["runs"]) <= RANGE_SEEDS * int(row["tasks"])
+    if few or not (_known(low) and _known(high)):  # a probability from two or three seeds has no interval
         return _number(value, column)
     ends = [_number(end, column).removesuffix(column.unit) for end in (low, high)]
     return [_number(value, column), f"[{ends[0]}, {ends[1]}]"]

@@ -48,7 +48,8 @@ def readable_runs(runs: list[Path]) -> tuple[list[Path], list[str]]:
     readable, left_out = [], []
     for path in runs:
         try:
-            read_run(path)
+            load_config(path)
+            read_metrics(path)
             readable.append(path)
         except (UsageError, OSError) as error:
             if len(runs) == 1:

@@ -21,7 +21,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.collections import LineCollection
 from matplotlib.colorbar import Colorbar
-from matplotlib.colors import LinearSegmentedColormap
+from matplotlib.colors import LinearSegmentedColormap, Normalize
 from matplotlib.figure import Figure
 from matplotlib.image import AxesImage
 from matplotlib.lines import Line2D
@@ -180,12 +180,12 @@ def quiet_bar(bar: Colorbar) -> None:
     bar.ax.tick_params(length=0, labelsize=7, colors="#8d90a1")
 
 
-def draw_map(axes: Axes, scene: Scene, heat: np.ndarray, memory: np.ndarray, top: float) -> AxesImage:
-    """A panel of a larger figure: `picture` without the robot, its heat on a scale from 0 to `top`."""
+def draw_map(axes: Axes, scene: Scene, heat: np.ndarray, memory: np.ndarray, scale: Normalize) -> AxesImage:
+    """A panel of a larger figure: `picture` without the robot, its heat on a scale that several may share."""
     _draw_stage(axes, scene, HALF_VIEW)
     edge = HALF_VIEW * len(heat) / (len(heat) - 1)  # the outermost values lie at HALF_VIEW, half a cell inside
     square = (-edge, edge, -edge, edge)
-    style: dict[str, Any] = {"cmap": _HEAT, "zorder": 0.6, "interpolation": "bilinear", "vmin": 0.0, "vmax": top}
+    style: dict[str, Any] = {"cmap": _HEAT, "zorder": 0.6, "interpolation": "bilinear", "norm": scale}
     image = axes.imshow(heat, extent=square, origin="lower", **style)
     axes.plot(*memory.T, "o", ms=2.6, mfc=MEMORY, mec=INK, mew=0.3, alpha=0.6, zorder=4)
     _draw_objects(axes, scene)

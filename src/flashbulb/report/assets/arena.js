@@ -8,33 +8,26 @@ const heatColour = (share) => [
   Math.round(235 * share ** 1.2),
 ];
 
-/** Lowest and highest intrinsic cost on all maps of the episode, which share one scale. */
-const heatRange = (maps) => [
-  Math.min(...maps.map(({ heat }) => heat.low)), Math.max(...maps.map(({ heat }) => heat.low + 65535 * heat.step)),
-];
-
-const heatImage = (heat, [low, high]) => {
+/** A map on the scale that all maps have, those of `flashbulb memory` too. */
+const heatImage = (heat) => {
+  const { low, high, power } = data.heat_scale;
   const [rows, columns] = heat.shape;
   const image = el("canvas", { width: columns, height: rows });
   const context = image.getContext("2d");
   const pixels = context.createImageData(columns, rows);
-  decode(heat).forEach((value, k) => pixels.data.set(heatColour((value - low) / (high - low || 1)), 4 * k));
+  decode(heat).forEach((value, k) => pixels.data.set(heatColour(((value - low) / (high - low)) ** power), 4 * k));
   context.putImageData(pixels, 0, 0);
   return image;
 };
 
-const openArena = (recording) => {
-  const range = recording.maps.length ? heatRange(recording.maps) : null;
-  return {
-    ...recording,
-    agent: decode(recording.agent),
-    boxes: ["vases", "gremlins"].map((name) => ({
-      name, count: recording[name].shape[1], frames: recording[name].shape[0], rows: decode(recording[name]),
-    })),
-    range,
-    maps: recording.maps.map((map) => ({ ...map, image: heatImage(map.heat, range) })),
-  };
-};
+const openArena = (recording) => ({
+  ...recording,
+  agent: decode(recording.agent),
+  boxes: ["vases", "gremlins"].map((name) => ({
+    name, count: recording[name].shape[1], frames: recording[name].shape[0], rows: decode(recording[name]),
+  })),
+  maps: recording.maps.map((map) => ({ ...map, image: heatImage(map.heat) })),
+});
 
 const disc = (context, x, y, radius, colour, opacity, edge = 0) => {
   context.beginPath();

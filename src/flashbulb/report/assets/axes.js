@@ -1,6 +1,6 @@
 // Axes of a chart: scales, ticks, grid and labels.
 
-const margins = { top: 10, right: 14, bottom: 24, left: 46 };
+const margins = { top: 10, right: 14, bottom: 38, left: 46 };
 
 /** Round numbers that divide a range into about `count` parts. */
 const ticks = (low, high, count) => {
@@ -37,7 +37,9 @@ const axes = (area, yLabel = number) => [
     svg("text", { x: area.left - 8, y: area.y(value) + 4, "text-anchor": "end" }, yLabel(value)),
   ]),
   ticks(...area.xs, Math.max(2, Math.floor(area.width / 110))).map((value) =>
-    svg("text", { x: area.x(value), y: area.height - 6, "text-anchor": "middle" }, steps(value))),
+    svg("text", { x: area.x(value), y: area.bottom + 16, "text-anchor": "middle" }, steps(value))),
+  svg("text", { class: "axis-name", x: (area.left + area.right) / 2, y: area.height - 4, "text-anchor": "middle" },
+    "environment steps"),
 ].flat(3);
 
 /** Redraw an element whenever its size changes. */

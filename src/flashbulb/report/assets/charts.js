@@ -44,7 +44,7 @@ const readOut = (visible, cursor) => {
     el("span", { class: "muted" }, `${whole(at)} steps`),
     ...visible.map((series) => {
       const k = nearest(series, at);
-      const range = series.low && el("i", {}, `[${number(series.low[k])}, ${number(series.high[k])}]`);
+      const range = series.low && el("i", {}, `${series.is_range ? "range " : ""}[${number(series.low[k])}, ${number(series.high[k])}]`);
       const ended = at > series.steps.at(-1) && el("i", {}, `at ${steps(series.steps[k])}`);
       const value = el("b", {}, number(series.value[k]));
       return el("span", {}, swatch(colourOf(series.label)), series.label, value, range, ended);

@@ -4,8 +4,9 @@ const mainColumns = ["return", "cost"];
 
 const header = () => [
   el("h1", {}, data.title),
-  el("dl", { class: "facts" }, data.facts.map(([name, value]) =>
-    el("div", { class: value.length > 90 ? "wide" : null }, el("dt", {}, name), el("dd", {}, value)))),
+  ...data.tables.verdicts.map(([task, sentence]) =>
+    el("p", { class: "verdict" }, data.tables.verdicts.length > 1 && el("b", {}, `${task}: `), sentence)),
+  ...data.left_out.map((sentence) => el("p", { class: "note" }, sentence)),
   data.tasks.length > 1 && el("nav", { "aria-label": "tasks" }, data.tasks.map((task, k) =>
     el("a", { href: `#task-${k}` }, task.name))),
 ].filter(Boolean);
@@ -46,8 +47,10 @@ const results = () => {
   return [
     el("h2", {}, "Results"),
     el("p", { class: "muted" },
-      "Interquartile means over seeds with 95 % bootstrap intervals (one seed has none). Return and cost are means over ",
-      "the last tenth of the iterations; violation rate, mean excess and cost rate are over all of training.",
+      `Interquartile means over seeds, ${data.tables.intervals}. Return and cost are means over the last tenth of the `,
+      "iterations; violation rate, mean excess and cost rate are over all of training; feasible return (of the ",
+      "iterations within the limit) and the bias at unsafe states are over the last ten iterations, the true bias is ",
+      "over the second half.",
       summary.headings.includes("normalised return") &&
         " The normalised return is 0 for the untrained policy and 1 for the best algorithm of the task."),
     table(summary, "results by task and algorithm"),
@@ -79,16 +82,28 @@ const replays = (task) => {
   ];
 };
 
+/** Return and cost of a task: what a reader wants to see first. */
 const section = (task, k) => el("section", { id: `task-${k}`, "aria-label": task.name },
   el("h2", {}, task.name),
   task.charts.length
     ? el("div", { class: "charts" }, task.charts.filter(({ column }) => mainColumns.includes(column))
       .map((chart) => lineChart(chart, task.limits)))
-    : el("p", { class: "note" }, "No run has finished an iteration yet."),
-  replays(task), diagnostics(task));
+    : el("p", { class: "note" }, "No run has finished an iteration yet."));
+
+/** Replays and what went on inside, after the table. */
+const closer = (task) => {
+  const parts = [...replays(task), ...diagnostics(task)].flat().filter(Boolean);
+  return parts.length > 0 && el("div", { class: "closer" }, el("h2", {}, `${task.name}: a closer look`), parts);
+};
+
+const provenance = () => el("details", { class: "provenance" },
+  el("summary", {}, "What was run, and with which versions on which machine"),
+  el("dl", { class: "facts" }, data.facts.map(([name, value]) =>
+    el("div", { class: value.length > 90 ? "wide" : null }, el("dt", {}, name), el("dd", {}, value)))));
 
 document.getElementById("header").append(...header());
-document.getElementById("main").append(legend(), ...results(), ...data.tasks.map(section));
+document.getElementById("main").append(
+  legend(), ...data.tasks.map(section), ...results(), ...data.tasks.map(closer).filter(Boolean), provenance());
 document.getElementById("footer").append(el("p", {}, "Lines are interquartile means over seeds and bands their " +
-  "95 % bootstrap intervals (for two or three seeds, the range), at steps where every seed has a value. This file " +
+  "95 % bootstrap intervals, of two or three seeds their range, at steps where every seed has a value. This file " +
   "needs no network."));

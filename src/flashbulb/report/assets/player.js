@@ -158,8 +158,13 @@ class Player {
     const pixels = context.createImageData(64, 1);
     for (let k = 0; k < 64; k += 1) pixels.data.set(heatColour(k / 63), 4 * k);
     context.putImageData(pixels, 0, 0);
-    const [low, high] = this.recording.range.map((cost) => el("span", {}, number(cost)));
-    this.ramp.replaceChildren(low, bar, high);
+    const { low, high, power } = data.heat_scale;
+    const marks = [low, 0.01, 0.1, high].map((cost) => {
+      const mark = el("span", {}, number(cost));
+      mark.style.left = `${100 * ((cost - low) / (high - low)) ** power}%`;
+      return mark;
+    });
+    this.ramp.replaceChildren(bar, el("div", { class: "marks" }, marks));
   }
 
   explain(hasMap) {
