@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: train test test-all lint format bench clean
+.PHONY: train test test-all lint format bench bench-learning clean
 
 train: $(READY)  ## a short run of the recommended algorithm that ends with a readable result and a figure
 	$(BIN)/flashbulb train trpo-pid SafetyPointGoal1-v0 --seed 0 --steps 1e6 --cost-limit 25 --violations 0.1
@@ -26,6 +26,9 @@ format: $(READY)
 
 bench: $(READY)  ## speed as ratios, measured in one run
 	$(BIN)/python -m benchmarks.throughput
+
+bench-learning: $(READY)  ## every algorithm at one length, beside published results; goes on where it was stopped
+	$(BIN)/python -m benchmarks.learning --scale $(or $(SCALE),short)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'flashbulb needs Python 3.11 or newer, this is ' + sys.version.split()[0])"
