@@ -41,6 +41,13 @@ def test_a_job_is_what_its_command_line_says(name, scale, tmp_path):
         assert parse_train([job.config.algorithm, job.config.env, *run_options(job.config)]) == job.config
 
 
+def test_the_study_of_baselines_has_every_algorithm_but_ablations():
+    ablations = {name for name in ALGORITHMS if name.startswith("constant-") or name.endswith("-no-projection")}
+    variants = [variant.algorithm for variant in STUDIES["baselines"].variants]
+    assert len(variants) == len(set(variants))
+    assert set(variants) == set(ALGORITHMS) - ablations
+
+
 def test_scales_are_those_of_the_paper_and_a_tenth_of_it(tmp_path):
     for scale, steps, seeds in (("paper", 10_000_000, 6), ("short", 1_000_000, 3)):
         jobs = make_plan("safety-gym", scale, tmp_path).jobs
