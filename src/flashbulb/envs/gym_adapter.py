@@ -57,7 +57,7 @@ class GymAdapter:
         ended = result.terminated | result.truncated
         self._start_episodes(np.flatnonzero(ended))
         self._obs = result.obs
-        info = final_info(result.final_obs, ended)
+        info = final_info(result.final_obs, ended) | ({"costs": result.costs} if result.costs else {})
         return result.obs.copy(), result.reward, result.cost, result.terminated, result.truncated, info
 
     def observe(self) -> np.ndarray:
