@@ -169,7 +169,7 @@ class TwoCosts(SixTuple):
     def step(self, action):
         obs, reward, cost, terminated = self.advance(action)
         self.elapsed += 1
-        costs = {"far": cost, "high": float(abs(self.x[1]) > 0.3)}
+        costs = {"far": cost, "above": float(abs(self.x[1]) > 0.3)}
         return obs, reward, terminated, self.elapsed >= self.max_episode_steps, {"costs": costs}
 
 

@@ -55,12 +55,12 @@ def test_unknown_names_are_refused_in_one_sentence(env, names, says):
 @pytest.mark.parametrize("vectorise", ["processes", "serial"])
 def test_a_gymnasium_environment_reports_them_in_its_info(vectorise):
     made = flashbulb.make(f"{EXAMPLES}:make_two_costs", 3, seed=0, threads=2, vectorise=vectorise)
-    env = NamedCosts(made, ("far", "high"))
+    env = NamedCosts(made, ("far", "above"))
     env.reset(seed=0)
     seen = []
     for _ in range(40):
         _, _, cost, _, _, info = env.step(np.tile([[1.0, 2.0]], (3, 1)))
-        np.testing.assert_array_equal(cost, np.c_[info["costs"]["far"], info["costs"]["high"]])
+        np.testing.assert_array_equal(cost, np.c_[info["costs"]["far"], info["costs"]["above"]])
         seen.append(cost)
     env.close()
     # The second axis moves twice as fast and begins to cost earlier; without a number of its own the total is the sum.
@@ -72,23 +72,23 @@ def test_the_total_of_named_costs_without_a_number_of_their_own_is_their_sum():
     env.reset(seed=0)
     for _ in range(20):
         _, _, cost, _, _, info = env.step(np.tile([[1.0, 2.0]], (2, 1)))
-        np.testing.assert_array_equal(cost, info["costs"]["far"] + info["costs"]["high"])
+        np.testing.assert_array_equal(cost, info["costs"]["far"] + info["costs"]["above"])
     env.close()
 
 
 def test_a_cost_that_is_missing_in_a_step_is_an_error_and_not_a_zero():
     env = flashbulb.make(f"{EXAMPLES}:make_now_and_then", 2, seed=0, vectorise="serial")
-    env.cost_names = ("far", "high")
-    named = NamedCosts(env, ("high",))
+    env.cost_names = ("far", "above")
+    named = NamedCosts(env, ("above",))
     named.reset(seed=0)
-    with pytest.raises(UsageError, match=r"no number for the cost 'high'; .* every step, 0 where it is safe"):
+    with pytest.raises(UsageError, match=r"no number for the cost 'above'; .* every step, 0 where it is safe"):
         _ = [named.step(np.zeros((2, 2))) for _ in range(5)]
     env.close()
 
 
 def test_check_names_them():
     notes = flashbulb.check(f"{EXAMPLES}:make_two_costs", steps=200).notes
-    assert any("far, high" in note for note in notes)
+    assert any("far, above" in note for note in notes)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from flashbulb.algorithms.actor import for_each_cost
 from flashbulb.algorithms.critics import Critics, values
 from flashbulb.batch import Array, Batch
 from flashbulb.config import Config
@@ -57,7 +58,7 @@ def discounted_return(
 
 
 class Estimates(NamedTuple):
-    """(time, env) each."""
+    """(time, env) each; what belongs to a cost is (time, env, K) with several costs."""
 
     v_r: jax.Array
     v_c: jax.Array
@@ -69,18 +70,31 @@ class Estimates(NamedTuple):
 
 def estimate_advantages(critics: Critics, batch: Batch, rewards: jax.Array, config: Config) -> Estimates:
     """Values and advantages of every sample; `rewards` are those to learn from."""
-    v_r, v_c = values(critics, batch.normalise(batch.observations))
-    next_v_r, next_v_c = values(critics, batch.normalise(batch.next_observations))
+    several = cost_count(batch.costs)
+    v_r, v_c = values(critics, batch.normalise(batch.observations), several)
+    next_v_r, next_v_c = values(critics, batch.normalise(batch.next_observations), several)
     ends = batch.terminated, batch.ended
-    costs = batch.costs + batch.beta * batch.intrinsic
     a_r = gae(rewards, v_r, next_v_r, *ends, config.gamma, config.lam)
-    a_c = gae(costs, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
-    # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
-    sampled_bias = v_c - discounted_return(batch.costs, v_c, next_v_c, *ends, config.cost_gamma)
-    balance_bias = sampled_bias
-    if config.balance.bias == "td":
-        balance_bias = -gae(batch.costs, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+
+    def of_cost(
+        costs: jax.Array, intrinsic: jax.Array, beta: jax.Array, v_c: jax.Array, next_v_c: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        a_c = gae(costs + beta * intrinsic, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
+        # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
+        sampled_bias = v_c - discounted_return(costs, v_c, next_v_c, *ends, config.cost_gamma)
+        balance_bias = sampled_bias
+        if config.balance.bias == "td":
+            balance_bias = -gae(costs, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+        return a_c, sampled_bias, balance_bias
+
+    estimated = for_each_cost(of_cost, several > 0)(batch.costs, batch.intrinsic, batch.beta, v_c, next_v_c)
+    a_c, sampled_bias, balance_bias = estimated
     return Estimates(v_r, v_c, a_r, a_c, sampled_bias, balance_bias)
+
+
+def cost_count(costs: Array) -> int:
+    """How many named costs an array (time, env, K) has; 0 for one cost, (time, env)."""
+    return int(costs.shape[2]) if jnp.ndim(costs) == 3 else 0
 
 
 @functools.partial(jax.jit, static_argnames="gamma")
@@ -99,9 +113,14 @@ def cost_to_go(
     The memory's criterion for noisy costs. V_C would be an expected cumulative cost as well, but it is the one whose
     underestimation is to be corrected, and it contains beta c^I: the memory would reinforce itself.
     """
-    _, v_c = values(critics, normalise(observations))
-    _, next_v_c = values(critics, normalise(next_observations))
-    return discounted_return(costs, v_c, next_v_c, *ends, gamma)
+    several = cost_count(costs)
+    _, v_c = values(critics, normalise(observations), several)
+    _, next_v_c = values(critics, normalise(next_observations), several)
+
+    def of_cost(costs: jax.Array, v_c: jax.Array, next_v_c: jax.Array) -> jax.Array:
+        return discounted_return(costs, v_c, next_v_c, *ends, gamma)
+
+    return for_each_cost(of_cost, several > 0)(costs, v_c, next_v_c)
 
 
 def standardise(advantage: jax.Array) -> jax.Array:

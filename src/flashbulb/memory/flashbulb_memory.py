@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from flashbulb.memory.neighbours import nearest_distances
 from flashbulb.memory.salience import salience, sort_lidars
 from flashbulb.normaliser import FrozenNormaliser
 
+Memories = Any  # a FlashbulbMemory, or with several costs one for each by its name
 OFFLINE = np.iinfo(np.int64).min  # the "iteration" of a state that no iteration met
 
 

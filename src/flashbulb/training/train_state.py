@@ -6,7 +6,7 @@ Random keys follow from the seed and the iteration, so there is no other source 
 from __future__ import annotations
 
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
@@ -28,8 +28,8 @@ class TrainState(NamedTuple):
 
     learner: LearnerState
     normaliser: Normaliser
-    memory: FlashbulbMemory
-    balance: Balance
+    memory: Any  # FlashbulbMemory; with several costs one for each by its name, as for the balance
+    balance: Any  # Balance
     running: RunningEpisodes
     env: State
     totals: Totals
@@ -93,13 +93,11 @@ def _init_learner(learner: Learner, observation_size: int, config: Config) -> Le
 def _assemble(
     learner: LearnerState, observations: np.ndarray, env: State, lidar_groups: LidarGroups, config: Config
 ) -> TrainState:
-    size = observations.shape[1]
-    return TrainState(
-        learner,
-        Normaliser.empty(size),
-        FlashbulbMemory.empty(size, config.memory, np.random.default_rng([config.seed, 1]), lidar_groups),
-        Balance.start(config.balance),
-        RunningEpisodes.start(observations),
-        env,
-        Totals.start(),
-    )
+    size, names = observations.shape[1], config.cost_names
+    projecting = np.random.default_rng([config.seed, 1])
+    memory: Any = FlashbulbMemory.empty(size, config.memory, projecting, lidar_groups)
+    balance: Any = Balance.start(config.balance)
+    if names:
+        memory, balance = dict.fromkeys(names, memory), dict.fromkeys(names, balance)
+    running = RunningEpisodes.start(observations, (len(names),) if names else ())
+    return TrainState(learner, Normaliser.empty(size), memory, balance, running, env, Totals.start(len(names)))

@@ -83,7 +83,7 @@ const section = (task, k) => el("section", { id: `task-${k}`, "aria-label": task
   el("h2", {}, task.name),
   task.charts.length
     ? el("div", { class: "charts" }, task.charts.filter(({ column }) => mainColumns.includes(column))
-      .map((chart) => lineChart(chart, task.limits)))
+      .map((chart) => lineChart(chart)))
     : el("p", { class: "note" }, "No run has finished an iteration yet."),
   replays(task), diagnostics(task));
 
