@@ -83,7 +83,7 @@ def measure(config: Config, iterations: int) -> Timers:
             if n == 1:
                 timers.clear()
             state, batch, metrics = iteration.iterate(config, parts, state)
-            record(metrics_row(batch, state.totals, state.memory, metrics), batch, 1.0)
+            record(metrics_row(batch, state.totals, state.memory, metrics, config.cost_limit), batch, 1.0)
             checkpoint(state._replace(env=env.get_state()))
     timers["checkpoint (a tenth)"] /= 10
     timers["critic update"] = timers.pop("whole update") - timers["actor update"]

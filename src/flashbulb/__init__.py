@@ -62,7 +62,7 @@ def train(
     *,
     seed: int = 0,
     steps: int = 10_000_000,
-    cost_limit: float = 25.0,
+    cost_limit: float | Mapping[str, float] = 25.0,
     num_envs: int | None = None,
     callbacks: Sequence[Callback] = (),
     verbose: bool = True,
@@ -77,7 +77,8 @@ def train(
             cannot import, such as a class of a notebook, runs in this one. The field `env_kwargs` has its arguments.
         seed: Seed of every random number of the run.
         steps: Environment steps of the whole run.
-        cost_limit: Limit on the mean undiscounted cost of an episode.
+        cost_limit: Limit on the mean undiscounted cost of an episode; for several costs, the limit of each by its name,
+            such as `{"hazards": 25, "vases": 5}`.
         num_envs: Environments stepped as one batch (default: the algorithm's, 20 or 100).
         callbacks: Objects that are called after every iteration; `flashbulb.training.callbacks` has three.
         verbose: Whether to print the progress and the result.
@@ -92,7 +93,8 @@ def train(
     if unused:
         raise UsageError(f"{unused[0]}: {algorithm} does not use it; leave it out.")
 
-    given: dict[str, Any] = {"seed": seed, "steps": steps, "cost_limit": cost_limit}
+    limit = dict(cost_limit) if isinstance(cost_limit, Mapping) else cost_limit
+    given: dict[str, Any] = {"seed": seed, "steps": steps, "cost_limit": limit}
     if num_envs is not None:
         given["num_envs"] = num_envs
     batch = env if not isinstance(env, type) and isinstance(env, CostVectorEnv) else None
@@ -156,7 +158,8 @@ def evaluate(
 ) -> dict[str, dict[str, MeanInterval]]:
     """Play episodes on seeds that training never used; return means with bootstrap intervals, by mode and measure.
 
-    For example `evaluate(run)["stochastic"]["cost"].mean`. The measures are return, cost, length and share_over_limit.
+    For example `evaluate(run)["stochastic"]["cost"].mean`. The measures are return, cost, length and share_over_limit,
+    and of each of several costs cost_NAME and share_over_limit_NAME.
 
     Args:
         run: A run's directory, a checkpoint, or a loaded policy.

@@ -1,12 +1,14 @@
 """The one container that an iteration's samples travel in, from the environment to the row of metrics.
 
-Arrays are (time, env, ...). Each stage fills the fields that it knows, by name, and leaves the others alone:
+Arrays are (time, env, ...); those of a cost have one more axis, the last, if there are several costs. Each stage fills
+the fields that it knows, by name, and leaves the others alone:
 `training/collect.py` samples, `memory/cost_streams.py` adds the intrinsic cost, `algorithms/advantages.py` and
 `algorithms/learner.py` add what the update needs.
 """
 
 from __future__ import annotations
 
+import math
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -22,7 +24,7 @@ class FinishedEpisodes(NamedTuple):
     step: np.ndarray  # vector step within the batch at which each ended
     env: np.ndarray
     returns: np.ndarray
-    costs: np.ndarray
+    costs: np.ndarray  # (episodes,), or (episodes, K) of several costs
     lengths: np.ndarray
 
 
@@ -30,10 +32,10 @@ class EpisodeMeans(NamedTuple):
     """Means over the episodes that ended in this batch, and over no older ones."""
 
     returns: float
-    cost: float  # J_C(pi_k), undiscounted
+    cost: Any  # J_C(pi_k), undiscounted: a number, or (K,)
     length: float
     estimated: bool  # no episode ended: extrapolated from the running ones
-    cost_error: float = 0.0  # standard error of `cost`
+    cost_error: Any = 0.0  # standard error of `cost`
 
 
 class ActorBatch(NamedTuple):
@@ -43,11 +45,11 @@ class ActorBatch(NamedTuple):
     actions: Array
     log_prob: Array  # under the policy that sampled
     reward_advantage: Array  # standardised
-    cost_advantage: Array  # A_C^EI, centred
+    cost_advantage: Array  # A_C^EI, centred; (states, K) of several costs
 
 
 class Constraint(NamedTuple):
-    """How the step has to respect the cost limit."""
+    """How the step has to respect the cost limit; (K,) each with several costs."""
 
     excess: Array  # () J_C + I - d, per episode
     c: Array  # () the same in the units of the step's linear model
@@ -84,4 +86,22 @@ class Batch(NamedTuple):
     @property
     def size(self) -> int:
         """Transitions in the batch."""
-        return int(np.size(self.costs))
+        return math.prod(np.shape(self.costs)[:2])
+
+    @property
+    def several_costs(self) -> bool:
+        """Whether arrays of a cost have an axis over several."""
+        return np.ndim(self.costs) == 3
+
+    def of_cost(self, k: int) -> Batch:
+        """The batch with what belongs to one of several costs, as a batch with one cost has it."""
+        names = ("costs", "unsafe", "intrinsic", "beta", "cost_bias")
+        known: dict[str, Any] = {name: getattr(self, name) for name in names if getattr(self, name) is not None}
+        own: dict[str, Any] = {name: np.asarray(array)[..., k] for name, array in known.items()}
+        return self._replace(**own)
+
+    @property
+    def cost_sums(self) -> Any:
+        """The sum of all costs of the batch, or of each of several."""
+        axes = (0, 1) if self.several_costs else None
+        return self.costs.sum(axis=axes, dtype=np.float64)

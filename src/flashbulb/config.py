@@ -341,8 +341,8 @@ class Config:
     """Seed of every random number of the run."""
     steps: PositiveInt = 10_000_000
     """Environment steps of the whole run."""
-    cost_limit: NonNegative = 25.0
-    """d: limit on the mean undiscounted cost of an episode."""
+    cost_limit: NonNegative | dict[str, NonNegative] = 25.0
+    """d: limit on the mean undiscounted cost of an episode; of several costs, the limit of each by its name."""
     violations: Fraction | None = None
     """How often an iteration may exceed the limit in the long run; a margin below the limit follows it (default: no
     margin, which is about half of the iterations)."""
@@ -412,6 +412,17 @@ class Config:
     balance: BalanceConfig = field(default_factory=BalanceConfig)
     constant: ConstantConfig = field(default_factory=ConstantConfig)
     budget: BudgetConfig = field(default_factory=BudgetConfig)
+
+    @property
+    def limit(self) -> float:
+        """d of the only cost, or of the one that is being looked at (`algorithms/learner.py` looks at one by one)."""
+        assert not isinstance(self.cost_limit, dict)
+        return self.cost_limit
+
+    @property
+    def cost_names(self) -> tuple[str, ...]:
+        """The names of several costs, in the order of their axis; none if there is one cost without a name."""
+        return tuple(self.cost_limit) if isinstance(self.cost_limit, dict) else ()
 
     @property
     def horizon(self) -> int:

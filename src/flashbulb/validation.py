@@ -7,6 +7,7 @@ import functools
 import json
 import math
 import numbers
+import re
 import types
 import typing
 from collections.abc import Iterator
@@ -16,7 +17,8 @@ from typing import Any, TypeVar
 from annotated_types import Ge, Gt, Le, Lt
 from annotated_types import GroupedMetadata as Group
 
-from flashbulb.config import Config, MemoryConfig
+from flashbulb.config import BalanceConfig, Config, MemoryConfig
+from flashbulb.cost_limits import RESERVED
 from flashbulb.errors import UsageError
 
 T = TypeVar("T")
@@ -43,7 +45,34 @@ def validate(config: Config) -> Config:
         raise refusal(
             "cost_normalise", config.cost_normalise, "'none' with the criterion 'return', which is in raw costs"
         )
-    return config
+    return _with_checked_names(config)
+
+
+def _with_checked_names(config: Config) -> Config:
+    """The configuration with several costs in the order of their names, which are checked; one cost has no name."""
+    limits = config.cost_limit
+    if not isinstance(limits, dict):
+        return config
+    if not limits:
+        raise refusal("cost_limit", limits, "a number, or a limit for each of several named costs")
+    for name in limits:
+        taken = any(name == word or name.startswith(f"{word}_") for word in RESERVED)
+        if taken or not re.fullmatch("[A-Za-z][A-Za-z0-9_]{0,39}", name):
+            raise UsageError(
+                f"cost_limit: {name!r} is not allowed as the name of a cost; it must be letters, digits and _, at most "
+                f"40, and none of the words that columns end with ({', '.join(RESERVED)})."
+            )
+    one_only = {
+        "bias_every": config.bias_every or None,
+        "memory.offline": config.memory.offline,
+        "memory.recall": None if config.memory.recall == "batch" else config.memory.recall,
+        "balance.factor": None if config.balance.factor == BalanceConfig().factor else config.balance.factor,
+        "cost_normalise": None if config.cost_normalise == "none" else config.cost_normalise,
+    }
+    for field, value in one_only.items():
+        if value is not None:
+            raise refusal(field, value, "left out with several costs, because it is for one")
+    return dataclasses.replace(config, cost_limit=dict(sorted(limits.items())))
 
 
 def _check_memory(memory: MemoryConfig) -> None:
@@ -120,6 +149,10 @@ def _check_bounds(kind: Any, bounds: list[Any], value: Any, name: str) -> None:
         item_kind, item_bounds = _unwrap(typing.get_args(kind)[0])
         for item in value:
             _check_bounds(item_kind, item_bounds, item, name)
+    elif typing.get_origin(kind) is dict:
+        item_kind, item_bounds = _unwrap(typing.get_args(kind)[1])
+        for key, item in value.items():
+            _check_bounds(item_kind, item_bounds, item, f"{name}.{key}")
     elif kind in (int, float):
         limits = list(_limits(bounds))
         if not math.isfinite(value) or any(violated(value, limit) for violated, _, limit in limits):
@@ -146,7 +179,7 @@ def _fit(kind: Any, value: Any) -> Any:
     if typing.get_origin(kind) is typing.Literal:
         return value if isinstance(value, str) and value in typing.get_args(kind) else None
     if typing.get_origin(kind) is dict:
-        return value if _is_json_table(value) else None
+        return _fit_table(_unwrap(typing.get_args(kind)[1])[0], value)
     if typing.get_origin(kind) is tuple:
         item_kind = _unwrap(typing.get_args(kind)[0])[0]
         items = [_fit(item_kind, item) for item in value] if isinstance(value, list | tuple) else [None]
@@ -154,11 +187,17 @@ def _fit(kind: Any, value: Any) -> Any:
     return value if isinstance(value, kind) else None
 
 
-def _is_json_table(value: Any) -> bool:
+def _fit_table(item_kind: Any, value: Any) -> dict[str, Any] | None:
+    """A table of items of one kind, or of whatever JSON can hold if the kind is `Any`."""
+    if not isinstance(value, dict) or not all(isinstance(name, str) for name in value):
+        return None
+    if item_kind is not Any:
+        items = {name: _fit(item_kind, item) for name, item in value.items()}
+        return None if None in items.values() else items
     try:
-        return isinstance(value, dict) and json.loads(json.dumps(value, allow_nan=False)) == value
+        return value if json.loads(json.dumps(value, allow_nan=False)) == value else None
     except (TypeError, ValueError):
-        return False
+        return None
 
 
 def _real(value: Any) -> float | None:
@@ -182,7 +221,8 @@ def _in_words(kind: Any) -> str:
     if typing.get_origin(kind) is typing.Literal:
         return " or ".join(map(repr, typing.get_args(kind)))
     if typing.get_origin(kind) is dict:
-        return "a table of values that JSON can hold"
+        named = typing.get_args(kind)[1] is not Any
+        return "a table of names and numbers" if named else "a table of values that JSON can hold"
     if typing.get_origin(kind) is tuple:
         return "a list of whole numbers" if _unwrap(typing.get_args(kind)[0])[0] is int else "a list"
     words = {int: "a whole number below 2^63", float: "a number", Path: "a path", str: "text", bool: "True or False"}

@@ -161,3 +161,29 @@ def __getattr__(name):
 
 
 gymnasium.register("StrangeWalk-v0", entry_point=Walk, max_episode_steps=40)
+
+
+class TwoCosts(SixTuple):
+    """Costs with names: beyond 1 on either axis. Asked for one number it reports none, so that it is their sum."""
+
+    def step(self, action):
+        obs, reward, cost, terminated = self.advance(action)
+        self.elapsed += 1
+        costs = {"far": cost, "above": float(abs(self.x[1]) > 0.3)}
+        return obs, reward, terminated, self.elapsed >= self.max_episode_steps, {"costs": costs}
+
+
+def make_two_costs():
+    return TwoCosts()
+
+
+class NowAndThen(TwoCosts):
+    """Leaves a cost out where it is safe."""
+
+    def step(self, action):
+        *result, info = super().step(action)
+        return *result, {"costs": {name: cost for name, cost in info["costs"].items() if cost or name == "far"}}
+
+
+def make_now_and_then():
+    return NowAndThen()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import jax
+import jax.numpy as jnp
 
 from flashbulb.batch import ActorBatch, Array, Constraint
 
@@ -29,10 +30,24 @@ class StepInputs(NamedTuple):
     key: jax.Array
 
 
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+def for_each_cost(function: Function, several: bool) -> Function:
+    """A function of what belongs to one cost, applied to each of several: along the last axis of all arrays."""
+    return jax.vmap(function, in_axes=-1, out_axes=-1) if several else function
+
+
 # (actor, inputs) -> (the actor after the step, scalars to report). Pure, and compiled by `learner.py`.
 ActorStep = Callable[[Actor, StepInputs], tuple[Actor, Metrics]]
 
 
 def lagrangian_advantage(reward_advantage: jax.Array, cost_advantage: jax.Array, lam: jax.Array) -> jax.Array:
-    """(A_R - lambda A_C) / (1 + lambda): a large multiplier must not become a large step."""
-    return (reward_advantage - lam * cost_advantage) / (1 + lam)
+    """(A_R - lambda A_C) / (1 + lambda): a large multiplier must not become a large step.
+
+    Of several costs, (states, K) and (K,), the sums of lambda A_C and of lambda count.
+    """
+    price = lam * cost_advantage
+    if jnp.ndim(lam):
+        price, lam = price.sum(axis=-1), lam.sum()
+    return (reward_advantage - price) / (1 + lam)

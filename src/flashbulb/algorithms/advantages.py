@@ -8,6 +8,7 @@ from typing import NamedTuple
 import jax
 import jax.numpy as jnp
 
+from flashbulb.algorithms.actor import for_each_cost
 from flashbulb.algorithms.critics import Critics, values
 from flashbulb.algorithms.state_factor import state_factors
 from flashbulb.batch import Array, Batch
@@ -58,7 +59,7 @@ def discounted_return(
 
 
 class Estimates(NamedTuple):
-    """(time, env) each."""
+    """(time, env) each; what belongs to a cost is (time, env, K) with several costs."""
 
     v_r: jax.Array
     v_c: jax.Array
@@ -72,8 +73,9 @@ class Estimates(NamedTuple):
 
 def estimate_advantages(critics: Critics, batch: Batch, rewards: jax.Array, config: Config) -> Estimates:
     """Values and advantages of every sample; `rewards` are those to learn from."""
-    v_r, v_c = values(critics, batch.normalise(batch.observations))
-    next_v_r, next_v_c = values(critics, batch.normalise(batch.next_observations))
+    several = cost_count(batch.costs)
+    v_r, v_c = values(critics, batch.normalise(batch.observations), several)
+    next_v_r, next_v_c = values(critics, batch.normalise(batch.next_observations), several)
     ends = batch.terminated, batch.ended
     extrinsic = batch.costs if batch.learned_costs is None else batch.learned_costs
     added, next_beta = batch.beta * batch.intrinsic, None
@@ -82,15 +84,26 @@ def estimate_advantages(critics: Critics, batch: Batch, rewards: jax.Array, conf
         numbers = config.balance.rate, config.balance.smooth
         factors, next_beta = state_factors(batch.beta, delta, batch.intrinsic, batch.ended, *numbers)
         added = factors * batch.intrinsic
-    costs = extrinsic + added
     a_r = gae(rewards, v_r, next_v_r, *ends, config.gamma, config.lam)
-    a_c = gae(costs, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
-    # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
-    sampled_bias = v_c - discounted_return(extrinsic, v_c, next_v_c, *ends, config.cost_gamma)
-    balance_bias = sampled_bias
-    if config.balance.bias == "td":
-        balance_bias = -gae(extrinsic, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+
+    def of_cost(
+        extrinsic: jax.Array, added: jax.Array, v_c: jax.Array, next_v_c: jax.Array
+    ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        a_c = gae(extrinsic + added, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
+        # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
+        sampled_bias = v_c - discounted_return(extrinsic, v_c, next_v_c, *ends, config.cost_gamma)
+        balance_bias = sampled_bias
+        if config.balance.bias == "td":
+            balance_bias = -gae(extrinsic, v_c, next_v_c, *ends, config.cost_gamma, 0.0)
+        return a_c, sampled_bias, balance_bias
+
+    a_c, sampled_bias, balance_bias = for_each_cost(of_cost, several > 0)(extrinsic, added, v_c, next_v_c)
     return Estimates(v_r, v_c, a_r, a_c, sampled_bias, balance_bias, added, next_beta)
+
+
+def cost_count(costs: Array) -> int:
+    """How many named costs an array (time, env, K) has; 0 for one cost, (time, env)."""
+    return int(costs.shape[2]) if jnp.ndim(costs) == 3 else 0
 
 
 @functools.partial(jax.jit, static_argnames="gamma")
@@ -109,9 +122,14 @@ def cost_to_go(
     The memory's criterion for noisy costs. V_C would be an expected cumulative cost as well, but it is the one whose
     underestimation is to be corrected, and it contains beta c^I: the memory would reinforce itself.
     """
-    _, v_c = values(critics, normalise(observations))
-    _, next_v_c = values(critics, normalise(next_observations))
-    return discounted_return(costs, v_c, next_v_c, *ends, gamma)
+    several = cost_count(costs)
+    _, v_c = values(critics, normalise(observations), several)
+    _, next_v_c = values(critics, normalise(next_observations), several)
+
+    def of_cost(costs: jax.Array, v_c: jax.Array, next_v_c: jax.Array) -> jax.Array:
+        return discounted_return(costs, v_c, next_v_c, *ends, gamma)
+
+    return for_each_cost(of_cost, several > 0)(costs, v_c, next_v_c)
 
 
 def standardise(advantage: jax.Array) -> jax.Array:

@@ -67,7 +67,7 @@ def c_trpo_actor(policy: Policy, config: Config) -> ActorStep:
 
     def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
         region, constraint = config.trust_region, inputs.constraint
-        recovering = still_recovering(actor.optimiser, constraint.excess, config.cost_limit, region.hysteresis)
+        recovering = still_recovering(actor.optimiser, constraint.excess, config.limit, region.hysteresis)
         recovering |= constraint.c > 0  # with integral action c may be positive where the excess is not
         rule = partial(barrier_rule, recovering=recovering)
         params, metrics = trust_region_step(policy, actor.params, inputs.batch, constraint.c, rule, region)

@@ -17,6 +17,7 @@ from flashbulb.batch import Batch
 from flashbulb.config import BudgetConfig, Config
 from flashbulb.envs import CostVectorEnv, make
 from flashbulb.envs.budget_wrapper import BudgetWrapper
+from flashbulb.envs.named_costs import with_named_costs
 
 
 def make_training_env(
@@ -26,26 +27,27 @@ def make_training_env(
     if env is None:
         how = config.threads, config.vectorise, config.physics, config.env_kwargs, config.step_timeout
         env = make(config.env, config.num_envs, config.seed, *how)
+    env = with_named_costs(env, config.cost_names)
     part = algorithm.augmentation_part
     return env if evaluating and part.training_only else part.wrap(env, config)
 
 
 def saute_wrap(env: CostVectorEnv, config: Config) -> CostVectorEnv:
     """The environment with the whole limit as its budget."""
-    return BudgetWrapper(env, config.cost_limit, config.cost_limit, config.budget.discount)
+    return BudgetWrapper(env, config.limit, config.limit, config.budget.discount)
 
 
 def simmer_wrap(env: CostVectorEnv, config: Config) -> CostVectorEnv:
     """The environment with the budget that the schedule starts with."""
-    return BudgetWrapper(env, config.cost_limit, config.cost_limit * config.budget.start, config.budget.discount)
+    return BudgetWrapper(env, config.limit, config.limit * config.budget.start, config.budget.discount)
 
 
 def saute_start(config: Config) -> BudgetSchedule:
-    return BudgetSchedule.start(config.cost_limit)
+    return BudgetSchedule.start(config.limit)
 
 
 def simmer_start(config: Config) -> BudgetSchedule:
-    return BudgetSchedule.start(config.cost_limit * config.budget.start)
+    return BudgetSchedule.start(config.limit * config.budget.start)
 
 
 def saute_rewards(state: BudgetSchedule, batch: Batch, config: Config) -> tuple[Any, BudgetSchedule, Metrics]:
@@ -55,7 +57,7 @@ def saute_rewards(state: BudgetSchedule, batch: Batch, config: Config) -> tuple[
 
 def simmer_rewards(state: BudgetSchedule, batch: Batch, config: Config) -> tuple[Any, BudgetSchedule, Metrics]:
     rewards, _, metrics = saute_rewards(state, batch, config)
-    return rewards, simmer_step(state, batch.means.cost, config.cost_limit, config.budget), metrics
+    return rewards, simmer_step(state, batch.means.cost, config.limit, config.budget), metrics
 
 
 def set_env_budget(env: CostVectorEnv, schedule: BudgetSchedule) -> None:

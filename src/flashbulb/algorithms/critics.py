@@ -1,4 +1,5 @@
-"""Value networks, stacked: entry 0 estimates V_R, the others V_C. JAX evaluates them, `critic_fit.py` fits them."""
+"""Value networks, stacked: entry 0 estimates V_R, the others V_C, those of one cost after those of another. JAX
+evaluates them, `critic_fit.py` fits them."""
 
 from __future__ import annotations
 
@@ -28,9 +29,15 @@ def init_critics(key: jax.Array, observation_size: int, cost_critics: int, confi
     return Critics(networks, jax.vmap(optax.scale_by_adam().init)(networks))
 
 
-def values(critics: Critics, observations: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """(V_R, V_C) at each observation; of several cost critics the maximum, against underestimation."""
+def values(critics: Critics, observations: jax.Array, several: int = 0) -> tuple[jax.Array, jax.Array]:
+    """(V_R, V_C) at each observation; of several critics of a cost the maximum, against underestimation.
+
+    With `several` named costs V_C has their axis, the last.
+    """
     all_values = jax.vmap(forward, in_axes=(0, None))(critics.networks, observations)[..., 0]
+    if several:
+        by_cost = all_values[1:].reshape(several, -1, *all_values.shape[1:])
+        return all_values[0], jnp.moveaxis(by_cost.max(axis=1), 0, -1)
     return all_values[0], all_values[1:].max(axis=0)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flashbulb.algorithms.actor import Actor, Metrics, StepInputs
+from flashbulb.algorithms.actor import Actor, Metrics, StepInputs, for_each_cost
 from flashbulb.algorithms.advantages import (
     centre,
     estimate_advantages,
@@ -34,7 +35,7 @@ class LearnerState(NamedTuple):
     policy: Any
     critics: Critics
     optimiser: Any = ()  # the actor's
-    multiplier: Any = ()  # the multiplier part's
+    multiplier: Any = ()  # the multiplier part's; with several costs the last axis is theirs, as in the margin
     schedule: Any = ()  # the augmentation's, such as BudgetSchedule
     margin: Any = ()  # Margin, if the user allows a frequency of violations
     integral: Any = ()  # ExcessIntegral, if the step takes the constraint itself and has integral action
@@ -51,15 +52,20 @@ class Learner:
         self._actor_step = algorithm.actor_part.make(policy, config)
 
     def init(self, observation_size: int, key: jax.Array) -> LearnerState:
-        config, algorithm = self.config, self.algorithm
+        config, algorithm, several = self.config, self.algorithm, len(self.config.cost_names)
         policy_key, critic_key = jax.random.split(key)
         params = self.policy.init(policy_key, observation_size, config.policy)
         optimiser = algorithm.actor_part.start(params, config)
-        critics = init_critics(critic_key, observation_size, algorithm.cost_critics, config.critic)
+        critics = init_critics(critic_key, observation_size, algorithm.cost_critics * max(several, 1), config.critic)
         multiplier = self._multiplier.start(config) if self._multiplier else ()
         schedule = self._augmentation.start(config)
         margin = () if config.violations is None else Margin.start(config.violations, config.margin)
         integral = ExcessIntegral.start() if self._has_integral else ()
+        if several:  # each of them for each cost
+            multiplier, margin = (
+                jax.tree.map(lambda leaf: jnp.repeat(leaf[..., None], several, axis=-1), part)
+                for part in (multiplier, margin)
+            )
         return LearnerState(params, critics, optimiser, multiplier, schedule, margin, integral)
 
     @property
@@ -95,64 +101,91 @@ class Learner:
         if self._has_integral:
             integral = integral._replace(saturated=jnp.float32(metrics["cpo_case"] == RECOVER))
         state = state._replace(policy=actor.params, optimiser=actor.optimiser, critics=critics, integral=integral)
-        return state, metrics | {"reward_loss": losses[0], "cost_loss": losses[1:].mean()}
+        several = len(self.config.cost_names)
+        cost_loss = losses[1:].reshape(several, -1).mean(axis=1) if several else losses[1:].mean()
+        return state, metrics | {"reward_loss": losses[0], "cost_loss": cost_loss}
 
     def _estimates(self, state: LearnerState, batch: Batch) -> tuple[LearnerState, dict[str, Any], Metrics]:
         """Compiled part of `estimate`: the state, the batch's new fields, metrics."""
-        config, cost, length = self.config, batch.means.cost, batch.means.length
+        config, several = self.config, batch.several_costs
         rewards, schedule, scheduled = self._augmentation.rewards(state.schedule, batch, config)
         seen = estimate_advantages(state.critics, batch, rewards, config)
-
-        # Theorem 2: the constraint is J_C <= d - I, with I the discounted intrinsic cost.
-        mean = batch.beta * batch.intrinsic.mean() if seen.next_beta is None else seen.added.mean()
-        gamma, unit = config.cost_gamma, config.balance.unit
-        intrinsic = intrinsic_return(seen.added, mean, batch.ended, length, gamma, unit)
-        # Where the controller has a margin of its own, the larger of the two counts.
-        spare, margin = config.balance.margin * intrinsic, state.margin
-        kept: Metrics = {}
-        if config.violations is not None:
-            errors = batch.means.cost_error, config.cost_limit, config.violations, config.margin
-            margin, u, kept = margin_step(state.margin, cost, *errors)
-            spare = jnp.maximum(spare, u)
-        limited = cost + spare
-        excess = limited - config.cost_limit
-        multiplier, lam, weighed = state.multiplier, jnp.float32(0), Metrics()
-        if self._multiplier:
-            multiplier, lam, weighed = self._multiplier.step(state.multiplier, limited, config)
-        integral, total = state.integral, excess
-        if self._has_integral:
-            integral = integral_step(state.integral, excess, config.cost_limit, config.integral)
-            total, kept = excess + integral.value, kept | {"integral": integral.value}
-        c = total / length if config.trust_region.scale == "step" else total
+        limits = jnp.array(list(config.cost_limit.values())) if isinstance(config.cost_limit, dict) else config.limit
+        mean = batch.beta * batch.intrinsic.mean(axis=(0, 1)) if seen.next_beta is None else seen.added.mean()
+        known = batch.means.cost, batch.means.cost_error, seen.added, mean, limits
+        controlled = state.multiplier, state.margin, state.integral
+        judge = for_each_cost(lambda *cost: self._constraint(batch.means.length, batch.ended, *cost), several)
+        controlled, constraint, kept = judge(controlled, *known)
 
         observations, actions = _flat(batch.normalise(batch.observations)), _flat(batch.actions)
         log_prob = self.policy.log_prob(self.policy.outputs(state.policy, observations), actions)
         scaled = standardise if config.cost_advantage == "standardised" and self._multiplier else centre
-        a_r, a_c = _flat(standardise(seen.a_r)), _flat(scaled(seen.a_c))
-        cost_targets = [_flat(seen.a_c + seen.v_c)] * self.algorithm.cost_critics
+        a_r, a_c = _flat(standardise(seen.a_r)), _flat(for_each_cost(scaled, several)(seen.a_c))
+        cost_targets = _flat(seen.a_c + seen.v_c)
+        each_target = cost_targets.T if several else cost_targets[None]
+        each_target = jnp.repeat(each_target, self.algorithm.cost_critics, axis=0)
         filled = {
             "actor": ActorBatch(observations, actions, log_prob, a_r, a_c),
-            "critic_targets": jnp.stack([_flat(seen.a_r + seen.v_r), *cost_targets]),
-            "constraint": Constraint(excess, c, lam),
+            "critic_targets": jnp.concatenate([_flat(seen.a_r + seen.v_r)[None], each_target]),
+            "constraint": constraint,
             "cost_bias": seen.balance_bias,
             "next_beta": seen.next_beta,
         }
-        measured = {
-            "constraint": excess,
-            "intrinsic_return": intrinsic,
-            "critic_bias_sampled": seen.sampled_bias.mean(),
-            "critic_bias_sampled_unsafe": mean_where_unsafe(seen.sampled_bias, batch.costs),
-            "cost_value": seen.v_c.mean(),
-            "cost_explained_variance": explained_variance(seen.v_c, seen.sampled_bias),
-        }
+        measured = for_each_cost(_measured, several)(seen.v_c, seen.sampled_bias, batch.costs)
+        multiplier, margin, integral = controlled
         state = state._replace(multiplier=multiplier, schedule=schedule, margin=margin, integral=integral)
-        return state, filled, weighed | scheduled | kept | measured
+        return state, filled, scheduled | kept | measured
+
+    def _constraint(
+        self,
+        length: jax.Array,
+        ended: jax.Array,
+        controlled: tuple[Any, Any, Any],
+        cost: jax.Array,
+        cost_error: jax.Array,
+        added: jax.Array,
+        added_mean: jax.Array,
+        limit: Any,
+    ) -> tuple[tuple[Any, Any, Any], Constraint, Metrics]:
+        """What one cost demands of the step; multiplier, margin and integral react to it."""
+        config = dataclasses.replace(self.config, cost_limit=limit)
+        multiplier, margin, integral = controlled
+        # Theorem 2: the constraint is J_C <= d - I, with I the discounted intrinsic cost.
+        intrinsic = intrinsic_return(added, added_mean, ended, length, config.cost_gamma, config.balance.unit)
+        # Where the controller has a margin of its own, the larger of the two counts.
+        spare = config.balance.margin * intrinsic
+        kept: Metrics = {}
+        if config.violations is not None:
+            margin, u, kept = margin_step(margin, cost, cost_error, limit, config.violations, config.margin)
+            spare = jnp.maximum(spare, u)
+        limited = cost + spare
+        excess = limited - limit
+        lam, weighed = jnp.float32(0), Metrics()
+        if self._multiplier:
+            multiplier, lam, weighed = self._multiplier.step(multiplier, limited, config)
+        total = excess
+        if self._has_integral:
+            integral = integral_step(integral, excess, limit, config.integral)
+            total, kept = excess + integral.value, kept | {"integral": integral.value}
+        c = total / length if config.trust_region.scale == "step" else total
+        kept = weighed | kept | {"constraint": excess, "intrinsic_return": intrinsic}
+        return (multiplier, margin, integral), Constraint(excess, c, lam), kept
 
     def _actor_update(self, actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
         """Compiled part of `update`."""
         actor, metrics = self._actor_step(actor, inputs)
         entropy = self.policy.entropy(self.policy.outputs(actor.params, inputs.batch.observations)).mean()
         return actor, metrics | {"entropy": entropy}
+
+
+def _measured(v_c: jax.Array, sampled_bias: jax.Array, costs: jax.Array) -> Metrics:
+    """How good the values of a cost were on a new batch."""
+    return {
+        "critic_bias_sampled": sampled_bias.mean(),
+        "critic_bias_sampled_unsafe": mean_where_unsafe(sampled_bias, costs),
+        "cost_value": v_c.mean(),
+        "cost_explained_variance": explained_variance(v_c, sampled_bias),
+    }
 
 
 def _flat(x: jax.Array) -> jax.Array:

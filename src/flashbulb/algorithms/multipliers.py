@@ -81,7 +81,7 @@ def start_pid(config: Config) -> Pid:
 
 
 def pid_multiplier(state: Pid, cost: jax.Array, config: Config) -> tuple[Pid, jax.Array, Metrics]:
-    return pid_step(state, cost, config.cost_limit, config.pid)
+    return pid_step(state, cost, config.limit, config.pid)
 
 
 def start_ascent(config: Config) -> Ascent:
@@ -89,12 +89,12 @@ def start_ascent(config: Config) -> Ascent:
 
 
 def ascent_multiplier(state: Ascent, cost: jax.Array, config: Config) -> tuple[Ascent, jax.Array, Metrics]:
-    return ascent_step(state, cost, config.cost_limit, config.ascent)
+    return ascent_step(state, cost, config.limit, config.ascent)
 
 
 def log_barrier_multiplier(state: tuple[()], cost: jax.Array, config: Config) -> tuple[tuple[()], jax.Array, Metrics]:
     """IPO (Liu, Ding, Liu, 2020): the slope of -weight log(d - cost), capped; outside the limit the cap."""
-    slack, settings = config.cost_limit - cost, config.log_barrier
+    slack, settings = config.limit - cost, config.log_barrier
     slope = settings.weight / jnp.maximum(slack, settings.weight / settings.maximum)
     lam = jnp.where(slack > 0, slope, settings.maximum)
     return state, lam, {"lambda": lam}

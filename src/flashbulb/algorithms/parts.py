@@ -31,7 +31,7 @@ def _as_it_is(env: CostVectorEnv, config: Config) -> CostVectorEnv:
 
 
 def _end_early(env: CostVectorEnv, config: Config) -> CostVectorEnv:
-    return EarlyEnd(env, config.cost_limit)
+    return EarlyEnd(env, config.limit)
 
 
 def _own_rewards(state: Any, batch: Batch, config: Config) -> tuple[Any, Any, Metrics]:
@@ -54,6 +54,8 @@ class ActorPart:
     """The parts of `Config` that it reads, such as "proximal"."""
     constrained: bool = False
     """Whether the step itself takes account of the constraint, beside what a multiplier does."""
+    several_costs: bool = False
+    """Whether it handles several costs: cost advantages (states, K), and a constraint and a multiplier (K,)."""
 
 
 @dataclass(frozen=True)
@@ -63,7 +65,8 @@ class MultiplierPart:
     start: Callable[[Config], Any]
     """config -> its first state: any tree of arrays."""
     step: Callable[[Any, Any, Config], tuple[Any, Any, Metrics]]
-    """(state, cost, config) -> (state, lambda, metrics), pure. The limit applies to `cost`: J_C + I."""
+    """(state, cost, config) -> (state, lambda, metrics), pure. The limit, `config.limit`, applies to `cost`: J_C + I.
+    With several costs it is applied to each, with its own state and limit."""
     settings: tuple[str, ...] = ()
 
 
@@ -104,15 +107,17 @@ def _trust_region(module: str, name: str, start: Callable[[Any, Config], Any] = 
 
 _adam = _later("proximal", "start_adam")
 ACTORS: dict[str, ActorPart] = {
-    "trpo": ActorPart(_later("cpo", "trpo_actor"), settings=("trust_region",)),
+    "trpo": ActorPart(_later("cpo", "trpo_actor"), settings=("trust_region",), several_costs=True),
     "cpo": _trust_region("cpo", "cpo_actor"),
     "c-trpo": _trust_region("c_trpo", "c_trpo_actor", _later("c_trpo", "start_recovery")),
     "sb-trpo": _trust_region("sb_trpo", "sb_trpo_actor"),
-    "ppo": ActorPart(_later("proximal", "ppo_actor"), _adam, ("proximal",)),
+    "ppo": ActorPart(_later("proximal", "ppo_actor"), _adam, ("proximal",), several_costs=True),
     "pcpo": _trust_region("pcpo", "pcpo_actor"),
-    "crpo": ActorPart(_later("crpo", "crpo_actor"), settings=("trust_region", "crpo"), constrained=True),
-    "natural": ActorPart(_later("natural_gradient", "natural_actor"), settings=("trust_region",)),
-    "focops": ActorPart(_later("focops", "focops_actor"), _adam, ("proximal", "focops")),
+    "crpo": ActorPart(
+        _later("crpo", "crpo_actor"), settings=("trust_region", "crpo"), constrained=True, several_costs=True
+    ),
+    "natural": ActorPart(_later("natural_gradient", "natural_actor"), settings=("trust_region",), several_costs=True),
+    "focops": ActorPart(_later("focops", "focops_actor"), _adam, ("proximal", "focops"), several_costs=True),
     "p3o": ActorPart(_later("p3o", "p3o_actor"), _adam, ("proximal", "p3o"), constrained=True),
     "cup": ActorPart(_later("cup", "cup_actor"), _later("cup", "start_both"), ("proximal",)),
 }

@@ -72,6 +72,11 @@ class Algorithm:
         return self.multiplier_part is not None or self.actor_part.constrained
 
     @property
+    def several_costs(self) -> bool:
+        """Whether it can keep a limit for each of several costs."""
+        return self.actor_part.several_costs and self.augmentation_part == AUGMENTATIONS["none"]
+
+    @property
     def used_parts(self) -> frozenset[str]:
         """The parts of `Config` that have an effect."""
         multiplier = self.multiplier_part
@@ -208,9 +213,11 @@ def algorithm_of(config: Config) -> Algorithm:
     """The algorithm of a run; if a plugin that the run needs is not loaded, the error says which."""
     require_plugins(config.plugins)
     try:
-        return get_algorithm(config.algorithm)
+        algorithm = get_algorithm(config.algorithm)
     except UsageError as error:
         raise UsageError(f"{str(error).rstrip('.')}{script_note(config.plugins)}.") from None
+    _require_several(algorithm, config)
+    return algorithm
 
 
 def _find(name: str) -> Algorithm | None:
@@ -284,7 +291,18 @@ def configure(algorithm_name: str, env: str, /, **settings: Any) -> Config:
     needed = (*algorithm.plugins, *(plugin for plugin in env_plugins(env) if plugin not in algorithm.plugins))
     config = Config(algorithm=algorithm_name, env=env, plugins=needed)
     config = _with_settings(config, algorithm.settings)
-    return validate(_with_settings(config, settings))
+    return _require_several(algorithm, validate(_with_settings(config, settings)))
+
+
+def _require_several(algorithm: Algorithm, config: Config) -> Config:
+    """The configuration; refused if it has several costs and the algorithm cannot handle them."""
+    if config.cost_names and not algorithm.several_costs:
+        able = [name for name, known in ALGORITHMS.items() if known.several_costs and known.uses_cost_critic]
+        raise UsageError(
+            f"cost_limit: {config.algorithm} keeps one limit only; give one number, or use an algorithm that keeps "
+            f"several ({', '.join(able)}, and mice-X of these)."
+        )
+    return config
 
 
 def _with_settings(config: Config, settings: Mapping[str, Any]) -> Config:

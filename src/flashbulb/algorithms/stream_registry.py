@@ -72,7 +72,15 @@ def outside_streams() -> list[str]:
 
 
 def make_cost_stream(name: str, config: Config, workers: int, pool: OfflinePool | None = None) -> CostStream:
-    """The cost stream of that name; `workers` and `pool` are for the memory's."""
+    """The cost stream of that name, or one for each of several costs; `workers` and `pool` are for the memory's."""
+    from flashbulb.memory.cost_streams import EachCost
+
+    if not config.cost_names:
+        return _stream_of_one(name, config, workers, pool)
+    return EachCost({cost: _stream_of_one(name, config, workers, pool) for cost in config.cost_names})
+
+
+def _stream_of_one(name: str, config: Config, workers: int, pool: OfflinePool | None) -> CostStream:
     from flashbulb.memory.cost_streams import ConstantCost, ExtrinsicCost, MemoryCost
 
     part = stream_part(name)

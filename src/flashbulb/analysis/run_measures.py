@@ -1,10 +1,11 @@
 """Measures of one run, from which tables and figures are made.
 
-return, cost             mean over the last tenth of the iterations
+return, cost             mean over the last tenth of the iterations; of several costs the leading one, and cost_NAME
 return_feasible          mean return over those of the last ten iterations whose cost was within the limit; NaN: none
 return_first             return of the first iteration, that is, of an untrained policy
 return_area              area under the curve of returns, over its width in steps
-violation_rate           share of the iterations whose episode cost was above the limit
+violation_rate           share of the iterations whose episode cost was above the limit; violation_rate_NAME of each
+                         of several costs
 mean_excess              mean over the iterations of max(episode cost - limit, 0)
 cost_rate                sum of all costs over all steps
 ..._late                 the three over the second half of the run alone
@@ -27,6 +28,7 @@ import numpy as np
 
 from flashbulb.analysis.statistics import area_under
 from flashbulb.config import Config
+from flashbulb.cost_limits import limits_of_rows
 from flashbulb.storage.run_directory import RunDirectory, load_config
 from flashbulb.storage.run_list import last_tenth, read_columns, read_metrics
 
@@ -49,10 +51,12 @@ def measures(run: Path) -> dict[str, float]:
 
 def _performance(metrics: Columns, config: Config, done: int) -> dict[str, float]:
     returns, cost = _column(metrics, "return", done), _column(metrics, "cost", done)
-    feasible = cost[-LAST:] <= config.cost_limit
+    feasible = (cost <= limits_of_rows(metrics, config.cost_limit))[-LAST:]
+    each = [f"cost_{name}" for name in config.cost_names]
     return {
         "return": _mean(last_tenth(returns)),
         "cost": _mean(last_tenth(cost)),
+        **{name: _mean(last_tenth(_column(metrics, name, done))) for name in each},
         "return_feasible": _mean(returns[-LAST:][feasible]),
         "return_first": _mean(returns[:1]),
         "return_area": area_under(returns, _column(metrics, "steps", done)),
@@ -62,14 +66,17 @@ def _performance(metrics: Columns, config: Config, done: int) -> dict[str, float
 def _safety(metrics: Columns, config: Config, done: int) -> dict[str, float]:
     cost, steps = _column(metrics, "cost", done), _column(metrics, "steps", done)
     paid = _column(metrics, "cost_rate", done) * steps  # all costs until then
+    excess = cost - limits_of_rows(metrics, config.cost_limit)
     found: dict[str, float] = {}
     for suffix, first in (("", 0), ("_late", done // 2)):
         before = (paid[first - 1], steps[first - 1]) if first else (0.0, 0.0)
         found |= {
-            f"violation_rate{suffix}": _mean(cost[first:] > config.cost_limit),
-            f"mean_excess{suffix}": _mean(np.maximum(cost[first:] - config.cost_limit, 0.0)),
+            f"violation_rate{suffix}": _mean(excess[first:] > 0),
+            f"mean_excess{suffix}": _mean(np.maximum(excess[first:], 0.0)),
             f"cost_rate{suffix}": (paid[-1] - before[0]) / (steps[-1] - before[1]) if done else np.nan,
         }
+    for name in config.cost_names:
+        found[f"violation_rate_{name}"] = _mean(_column(metrics, f"violation_rate_{name}", done)[-1:])
     return {name: float(value) for name, value in found.items()}
 
 

@@ -20,6 +20,8 @@ import numpy as np
 from flashbulb.algorithms.registry import get_algorithm
 from flashbulb.analysis.run_measures import measures
 from flashbulb.analysis.statistics import Interval, improvement, iqm, iqm_interval
+from flashbulb.config import Config
+from flashbulb.cost_limits import limit_text
 from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.safe_files import write_whole
 
@@ -62,7 +64,7 @@ class SeedGroup(NamedTuple):
     """The runs of one label on one task that have finished an iteration; each measure is an array over seeds."""
 
     algorithm: str
-    cost_limit: float
+    cost_limit: str  # as text, which names several
     columns: dict[str, np.ndarray]
 
     @property
@@ -77,12 +79,19 @@ def tabulate(runs: list[Path], labels: Mapping[str, str] | None = None) -> tuple
     """Rows of measures (one per run) and of statistics, in the order of the runs; `labels` maps run names to labels."""
     measured = [_measure(run, labels or {}) for run in runs]
     cells = _cells(measured)
-    rows = [_row(task, label, {task: group}, STATISTICS) for task, group in cells.items() for label in group]
+    several = tuple(dict.fromkeys(column for run in runs for column in several_columns(load_config(run))))
+    names = STATISTICS + several
+    rows = [_row(task, label, {task: group}, names, several) for task, group in cells.items() for label in group]
     every = list(dict.fromkeys(label for group in cells.values() for label in group))
     common = {task: group for task, group in cells.items() if len(group) == len(every)}
     if len(common) > 1:
-        rows += [_row(ALL_TASKS, label, common, ALL_TASK_STATISTICS) for label in every]
+        rows += [_row(ALL_TASKS, label, common, ALL_TASK_STATISTICS, several) for label in every]
     return measured, rows
+
+
+def several_columns(config: Config) -> list[str]:
+    """The measures of each of several costs."""
+    return [f"{measure}_{name}" for name in config.cost_names for measure in ("cost", "violation_rate")]
 
 
 def _measure(run: Path, labels: Mapping[str, str]) -> TableRow:
@@ -93,7 +102,7 @@ def _measure(run: Path, labels: Mapping[str, str]) -> TableRow:
         "label": labels.get(run.name, config.algorithm),
         "algorithm": config.algorithm,
         "seed": config.seed,
-        "cost_limit": config.cost_limit,
+        "cost_limit": limit_text(config.cost_limit) if config.cost_names else config.limit,
     }
     return about | measures(run)
 
@@ -107,8 +116,10 @@ def _cells(measured: list[TableRow]) -> SeedGroups:
 
 
 def _cell(rows: list[TableRow]) -> SeedGroup:
-    columns = {name: np.array([row[name] for row in rows]) for name in rows[0] if not isinstance(rows[0][name], str)}
-    return SeedGroup(str(rows[0]["algorithm"]), float(rows[0]["cost_limit"]), columns)
+    common = set.intersection(*(set(row) for row in rows))
+    numbers = [name for name in rows[0] if name in common and not isinstance(rows[0][name], str)]
+    columns = {name: np.array([row[name] for row in rows]) for name in numbers}
+    return SeedGroup(str(rows[0]["algorithm"]), str(rows[0]["cost_limit"]), columns)
 
 
 def _normalise(group: dict[str, SeedGroup]) -> dict[str, SeedGroup]:
@@ -121,7 +132,7 @@ def _normalise(group: dict[str, SeedGroup]) -> dict[str, SeedGroup]:
     }
 
 
-def _row(task: str, label: str, cells: SeedGroups, names: tuple[str, ...]) -> TableRow:
+def _row(task: str, label: str, cells: SeedGroups, names: tuple[str, ...], several: tuple[str, ...]) -> TableRow:
     """Statistics of a label over the given tasks, and its probabilities of improvement over its base algorithm."""
     mine = [group[label] for group in cells.values()]
     row: TableRow = {
@@ -131,8 +142,9 @@ def _row(task: str, label: str, cells: SeedGroups, names: tuple[str, ...]) -> Ta
         "runs": sum(cell.seeds for cell in mine),
         "unfinished": sum(int((cell.columns["finished"] == 0).sum()) for cell in mine),
     }
-    for name in STATISTICS:
-        row |= _columns(name, iqm_interval([cell.columns[name] for cell in mine if name in names]))
+    for name in STATISTICS + several:
+        known = [cell.columns[name] for cell in mine if name in names and name in cell.columns]
+        row |= _columns(name, iqm_interval(known))
     base = _base(label, next(iter(cells.values())))
     theirs = [group[base] for group in cells.values()] if base else []
     row["versus"] = base or ""
@@ -171,7 +183,8 @@ def write_table(directory: Path, runs: list[Path], labels: Mapping[str, str] | N
 def _csv(rows: list[TableRow]) -> bytes:
     """Rows as CSV; a missing number is an empty field."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, fieldnames=list(rows[0]) if rows else [], lineterminator="\n")
+    columns = list(dict.fromkeys(name for row in rows for name in row))  # those of several costs are in some rows only
+    writer = csv.DictWriter(text, fieldnames=columns, lineterminator="\n")
     writer.writeheader()
     for row in rows:
         writer.writerow({name: "" if value != value else value for name, value in row.items()})

@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 
 import tyro
-from tyro.conf import Fixed, Suppress
+from annotated_types import Ge
+from tyro.conf import Fixed, Suppress, arg
 
 from flashbulb.algorithms.registry import configure, get_algorithm
 from flashbulb.config import Config
@@ -41,6 +42,14 @@ def whole_number(text: str) -> int:
 
 
 Options = TypeVar("Options")
+LimitOption = Annotated[
+    float,
+    Ge(0),
+    arg(
+        metavar="FLOAT>=0",
+        help="d: limit on the mean undiscounted cost of an episode; for several costs NAME=FLOAT, once for each.",
+    ),
+]
 
 tyro_registry = tyro.constructors.ConstructorRegistry()
 
@@ -65,6 +74,7 @@ def parse_train(arguments: list[str]) -> Config | None:
             return None
         raise UsageError("algorithm: missing; say `flashbulb train ALGORITHM TASK`.")
     env_kwargs, arguments = take_env_kwargs(arguments)
+    limits, arguments = take_cost_limits(arguments)
     settings, arguments = _take_config_file(arguments)
     name, env, rest = _algorithm_and_env(arguments, settings)
     unused = get_algorithm(name).unused_settings
@@ -79,7 +89,10 @@ def parse_train(arguments: list[str]) -> Config | None:
     if env_kwargs:
         given = own.get("env_kwargs")
         own["env_kwargs"] = {**(given if isinstance(given, dict) else {}), **env_kwargs}
-    kind, default = _without(unused), configure(name, env, **own)
+    if limits:
+        own["cost_limit"] = limits
+    default = configure(name, env, **own)
+    kind = _command_line(unused | ({"cost_limit"} if default.cost_names else set()))
     options = parse_options(kind, rest, f"flashbulb train {name} {env}", kind(**vars(default)))
     return validate(Config(**vars(options)))
 
@@ -105,16 +118,19 @@ def _algorithm_and_env(arguments: list[str], settings: dict[str, Any]) -> tuple[
     return name, env, rest
 
 
-def _without(unused: frozenset[str]) -> type[Config]:
-    """`Config` as the command line of an algorithm has it: without the settings that have no effect."""
+def _command_line(unused: frozenset[str]) -> type[Config]:
+    """`Config` as the command line of an algorithm has it: without the settings that have no effect, or that were read
+    before; named limits are (`take_cost_limits`), so that here the limit is a number."""
     hints = typing.get_type_hints(Config, include_extras=True)
     fields = {field.name: field for field in dataclasses.fields(Config)}
-    hidden = [
+    changed: list[Any] = [
         (name, Annotated[hints[name], Fixed, Suppress], _same_default(fields[name]))
         for name in fields
         if name in unused
     ]
-    kind: type[Config] = dataclasses.make_dataclass("Config", hidden, bases=(Config,), frozen=True)
+    if "cost_limit" not in unused:
+        changed.append(("cost_limit", LimitOption, _same_default(fields["cost_limit"])))
+    kind: type[Config] = dataclasses.make_dataclass("Config", changed, bases=(Config,), frozen=True)
     kind.__doc__ = Config.__doc__
     return kind
 
@@ -159,6 +175,30 @@ def take_env_kwargs(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
         except ValueError:
             kwargs[name] = text
     return kwargs, rest
+
+
+def take_cost_limits(arguments: list[str]) -> tuple[dict[str, Any], list[str]]:
+    """Take `--cost-limit NAME=VALUE` out of the arguments, once for each of several costs."""
+    limits: dict[str, Any] = {}
+    rest: list[str] = []
+    words = iter(arguments)
+    for word in words:
+        option, equals, value = word.partition("=")
+        if option not in ("--cost-limit", "--cost_limit"):
+            rest.append(word)
+            continue
+        text = value if equals else next(words, "")
+        name, named, number = text.partition("=")
+        if not named:
+            rest += [word] if equals else [word, text] if text else [word]
+            continue
+        try:
+            limits[name] = float(number)
+        except ValueError:
+            raise UsageError(f"cost_limit: {text!r} is not allowed; say --cost-limit {name}=NUMBER.") from None
+    if limits and any(word.partition("=")[0] in ("--cost-limit", "--cost_limit") for word in rest):
+        raise UsageError("cost_limit: say --cost-limit NUMBER, or NAME=NUMBER for each of several costs, and not both.")
+    return limits, rest
 
 
 def parse_options(kind: type[Options], arguments: list[str], program: str, default: Any = None) -> Options:

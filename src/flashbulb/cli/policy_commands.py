@@ -12,6 +12,7 @@ from tyro.conf import Positional, arg
 
 from flashbulb.cli.options import parse_options
 from flashbulb.config import PositiveInt
+from flashbulb.cost_limits import CostLimit, limit_columns
 from flashbulb.errors import UsageError
 
 
@@ -87,18 +88,28 @@ def _evaluation_table(options: EvaluateOptions, policy: Any, summaries: dict[str
         f"{config.algorithm} on {config.env}, seed {config.seed}, after {policy.steps:,} steps: "
         f"{options.episodes} episodes on fresh seeds, means with 95 % bootstrap intervals"
     ]
+    measures = _measures(config.cost_limit)
+    width = max(28, *(len(label) + 1 for _, label, _, _ in measures))
     for mode, summary in summaries.items():
         lines.append(mode)
-        for name, label, scale, unit in (
-            ("return", "episode return", 1, ""),
-            ("cost", f"episode cost (limit {config.cost_limit:g})", 1, ""),
-            ("length", "episode length", 1, ""),
-            ("share_over_limit", "episodes over the limit", 100, " %"),
-        ):
+        for name, label, scale, unit in measures:
             row = summary[name]
             interval = "" if row.low is None else f"  [{scale * row.low:.2f}, {scale * row.high:.2f}]"
-            lines.append(f"  {label:<28}{scale * row.mean:>10.2f}{unit}{interval}")
+            lines.append(f"  {label:<{width}}{scale * row.mean:>10.2f}{unit}{interval}")
     return "\n".join(lines)
+
+
+def _measures(limit: CostLimit) -> list[tuple[str, str, float, str]]:
+    """The rows of the table: name of the measure, its label, factor and unit."""
+    names = list(limit) if isinstance(limit, dict) else []
+    costs = limit_columns(limit).items()
+    return [
+        ("return", "episode return", 1, ""),
+        *((column, f"episode {column.replace('_', ' ', 1)} (limit {own:g})", 1, "") for column, own in costs),
+        ("length", "episode length", 1, ""),
+        ("share_over_limit", f"episodes over {'any' if names else 'the'} limit", 100, " %"),
+        *((f"share_over_limit_{name}", f"episodes over that of {name}", 100, " %") for name in names),
+    ]
 
 
 @dataclass(frozen=True)
@@ -137,6 +148,8 @@ def bias_command(arguments: list[str]) -> int:
             raise UsageError(f"checkpoint: {options.checkpoint} is not there; see {run.parent}.")
     trained = load_policy(run, env=options.env)
     config = trained.config
+    if config.cost_names:
+        raise UsageError(f"run: {options.run} has several costs; the bias is measured for runs with one.")
     seen = trained.normalise, config.cost_gamma, trained.cost_units
     agent = FrozenAgent(trained.policy, trained.params, trained.critics, *seen)
     env = evaluation_env(trained, bias_num_envs(options.states))

@@ -29,6 +29,7 @@ def runs_command(arguments: list[str]) -> int:
     from rich.markup import escape
     from rich.table import Table
 
+    from flashbulb.cost_limits import limit_text
     from flashbulb.shown_text import note_all, printable
     from flashbulb.storage.run_list import list_runs
 
@@ -46,8 +47,8 @@ def runs_command(arguments: list[str]) -> int:
         numbers = (
             f"{run.steps:,.0f}",
             _number(run.returns, ".2f"),
-            _number(run.cost, ".2f"),
-            f"{run.config.cost_limit:g}",
+            ", ".join(f"{name} {cost:.2f}" for name, cost in run.costs.items()) or _number(run.cost, ".2f"),
+            limit_text(run.config.cost_limit),
             _number(run.violation_rate, ".0%"),
         )
         names = (run.name, run.config.algorithm, run.config.env, run.status)
@@ -96,6 +97,8 @@ class MemoryOptions:
     """File to write (default: memory.png in the run's directory)."""
     seed: Annotated[int | None, Interval(ge=0, lt=2**31)] = None
     """Show the layout of this seed (default: for each time one in which the agent had just been unsafe)."""
+    cost: str | None = None
+    """Of a run with several costs, the one whose memory is shown (default: the first)."""
 
 
 def memory_command(arguments: list[str]) -> int:
@@ -111,7 +114,7 @@ def memory_command(arguments: list[str]) -> int:
         refuse_link(path)
     _check_output(path, (".png", ".pdf", ".svg"), "a .png, .pdf or .svg file")
     config = load_config(options.run)
-    snapshots = spread_snapshots(load_memory_snapshots(options.run, config))
+    snapshots = spread_snapshots(load_memory_snapshots(options.run, config, options.cost))
     draw_memory_maps(snapshots, config, options.seed, path)
     print(f"{path}: intrinsic cost after {', '.join(str(snapshot.done) for snapshot in snapshots)} iterations")
     return 0

@@ -26,7 +26,11 @@ StepResult = tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray, np.ndarray, I
 
 @runtime_checkable
 class CostVectorEnv(Protocol):
-    """A batch of constrained Markov decision processes."""
+    """A batch of constrained Markov decision processes.
+
+    An environment with several costs also has `cost_names`, and in `info["costs"]` of each step an array for each name;
+    the cost that it returns is their total, for users who give one limit (`envs/named_costs.py`).
+    """
 
     env_id: str
     num_envs: int

@@ -44,6 +44,7 @@ class Played:
     costs: list[float] = field(default_factory=list)
     lengths: list[int] = field(default_factory=list)
     truncations: int = 0
+    names: dict[str, None] = field(default_factory=dict)  # of several costs, in the order in which they occurred
 
 
 def check(source: EnvSource, max_steps: int = STEPS, kwargs: Mapping[str, Any] | None = None) -> Findings:
@@ -133,6 +134,7 @@ def _play(env: Any, max_steps: int, found: Findings) -> Played:
         step = _read(env.step(env.action_space.sample()), found)
         length += 1
         played.costs.append(step.cost)
+        played.names |= dict.fromkeys(step.costs)
         _observation(env.observation_space, step.obs, "step", found)
         if not np.isfinite(step.reward):
             found.problem("A reward is not finite.")
@@ -159,6 +161,8 @@ def _read(result: Any, found: Findings) -> EnvStep:
 
 def _costs(played: Played, found: Findings) -> None:
     costs = np.array(played.costs)
+    if played.names:
+        found.notes.append(f"Costs with names, each of which can have its own limit: {', '.join(played.names)}.")
     if not np.isfinite(costs).all():
         found.problem("A cost is not finite.")
     elif not costs.any() and not found.problems:
@@ -203,7 +207,8 @@ def _episode(env: Any, actions: list[Any]) -> list[np.ndarray]:
     seen = [np.asarray(env.reset(seed=SEED)[0])]
     for action in actions:
         step = read_step(env.step(action))
-        seen += [np.asarray(step.obs).copy(), np.array(step[1:])]
+        numbers = step.reward, step.cost, step.terminated, step.truncated, *step.costs.values()
+        seen += [np.asarray(step.obs).copy(), np.array(numbers)]
         if step.terminated or step.truncated:
             break
     return seen

@@ -24,7 +24,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from flashbulb.envs.gym_single import EnvInfo, PoolStep, SingleEnv, env_info, importable_name
+from flashbulb.envs.gym_single import EnvInfo, EnvStep, PoolStep, SingleEnv, env_info, importable_name
 from flashbulb.envs.registry import EnvSource, Vectorise
 from flashbulb.errors import RunError, UsageError
 
@@ -65,6 +65,11 @@ def start_pool(
     return LocalEnvPool(source, range(num_envs), threads, kwargs)
 
 
+def _names(steps: Sequence[EnvStep] | Sequence[PoolStep]) -> list[str]:
+    """The named costs that occur in any of these steps."""
+    return list(dict.fromkeys(name for step in steps for name in step.costs))
+
+
 class LocalEnvPool:
     """Environments in this process, stepped by `threads` threads."""
 
@@ -94,6 +99,7 @@ class LocalEnvPool:
             np.array([step.cost for step in steps], np.float64),
             np.array([step.terminated for step in steps], bool),
             np.array([step.truncated for step in steps], bool),
+            {name: np.array([step.costs.get(name, np.nan) for step in steps]) for name in _names(steps)},
         )
 
     def _stack(self, rows: Sequence[np.ndarray]) -> np.ndarray:
@@ -159,7 +165,12 @@ class ProcessEnvPool:
             rows = slice(worker.indices.start, worker.indices.stop)
             worker.send("step", actions[rows], next_seeds[rows])
         answers = [worker.receive(self._step_timeout) for worker in self._workers]
-        return PoolStep(*map(np.concatenate, zip(*answers, strict=True)))
+        costs = {
+            name: np.concatenate([part.costs.get(name, np.full(len(part.cost), np.nan)) for part in answers])
+            for name in _names(answers)
+        }
+        arrays = [np.concatenate(parts) for parts in list(zip(*answers, strict=True))[:-1]]
+        return PoolStep._make([*arrays, costs])
 
     def close(self) -> None:
         for worker in self._workers:

@@ -61,7 +61,7 @@ class GymAdapter:
             wrap = "wrap it in gymnasium.wrappers.TimeLimit(env, steps)"
             raise RunError(f"an episode of {self.env_id} has not ended after {LONGEST_EPISODE:,} steps; {wrap}.")
         self._obs = result.obs
-        info = final_info(result.final_obs, ended)
+        info = final_info(result.final_obs, ended) | ({"costs": result.costs} if result.costs else {})
         return result.obs.copy(), result.reward, result.cost, result.terminated, result.truncated, info
 
     def observe(self) -> np.ndarray:

@@ -1,13 +1,14 @@
 """A single user environment: find it by name, build it, step it, and read its results.
 
 Two forms of `step` result are understood: Gymnasium's five values with the cost in `info["cost"]`, and
-Safety-Gymnasium's six values with the cost third.
+Safety-Gymnasium's six values with the cost third. With either, `info["costs"]` may have several costs by their names.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import math
 import os
 import sys
 import traceback
@@ -40,6 +41,7 @@ class EnvStep(NamedTuple):
     cost: float
     terminated: bool
     truncated: bool
+    costs: dict[str, float]  # by name; empty if there is only one, without a name
 
 
 class PoolStep(NamedTuple):
@@ -51,6 +53,7 @@ class PoolStep(NamedTuple):
     cost: np.ndarray
     terminated: np.ndarray
     truncated: np.ndarray
+    costs: dict[str, np.ndarray]
 
 
 def known_to_gymnasium(name: str) -> bool:
@@ -147,16 +150,35 @@ def read_step(result: Any) -> EnvStep:
             'info["cost"], or (obs, reward, cost, terminated, truncated, info).'
         )
     if len(result) == 6:
-        obs, reward, cost, terminated, truncated, _ = result
+        obs, reward, cost, terminated, truncated, info = result
+        costs = _named_costs(info)
     else:
         obs, reward, terminated, truncated, info = result
-        if "cost" not in info:
+        costs = _named_costs(info)
+        if "cost" not in info and not costs:
             raise UsageError('env: a step reports no cost; put it into info["cost"] of every step, 0 where it is safe.')
-        cost = info["cost"]
+        cost = info["cost"] if "cost" in info else sum(costs.values())
+    return EnvStep(obs, float(np.asarray(reward).item()), _one_cost(cost), bool(terminated), bool(truncated), costs)
+
+
+def _named_costs(info: Any) -> dict[str, float]:
+    """What `info["costs"]` has. Whoever limits one of them sees to it that it is a number, so NaN stands for others."""
+    costs = info.get("costs") if isinstance(info, Mapping) else None
+    return {str(name): _number(cost) for name, cost in costs.items()} if isinstance(costs, Mapping) else {}
+
+
+def _number(value: Any) -> float:
+    try:
+        return float(np.asarray(value).item())
+    except (TypeError, ValueError):
+        return math.nan
+
+
+def _one_cost(cost: Any) -> float:
     if np.size(cost) != 1:
         raise UsageError(
-            f"env: a cost has {np.size(cost)} entries; it must be one number, for one constraint (add several up, or "
-            "report the one that matters)."
+            f"env: a cost has {np.size(cost)} entries; it must be one number, for one constraint (several have names, "
+            'in info["costs"]).'
         )
     cost = float(np.asarray(cost).item())
     if cost < 0:
@@ -164,7 +186,7 @@ def read_step(result: Any) -> EnvStep:
             f"env: a cost is negative ({cost:g}): costs count what is unsafe and start at 0; what is good belongs into "
             "the reward."
         )
-    return EnvStep(obs, float(np.asarray(reward).item()), cost, bool(terminated), bool(truncated))
+    return cost
 
 
 class SingleEnv:

@@ -53,7 +53,11 @@ class GymEnv(gymnasium.Env[np.ndarray, np.ndarray]):
         obs, reward, cost, terminated, truncated, info = self.vector_env.step(np.asarray(action)[None])
         self._at_start = bool(terminated[0] or truncated[0])
         last = info["final_obs"] if self._at_start else obs
-        named = {name: value[0].item() for name, value in info.items() if "final_obs" not in name}
+        named = {
+            name: {inner: float(own[0]) for inner, own in value.items()} if name == "costs" else value[0].item()
+            for name, value in info.items()
+            if "final_obs" not in name
+        }
         self._show()
         return last[0], float(reward[0]), bool(terminated[0]), bool(truncated[0]), {**named, "cost": float(cost[0])}
 

@@ -6,7 +6,7 @@ or files.
 
 from flashbulb.memory.balance import Balance
 from flashbulb.memory.cost_streams import CostStream, unsafe_states
-from flashbulb.memory.flashbulb_memory import FlashbulbMemory
+from flashbulb.memory.flashbulb_memory import FlashbulbMemory, Memories
 from flashbulb.memory.intrinsic_cost import anticipation
 
-__all__ = ["Balance", "CostStream", "FlashbulbMemory", "anticipation", "unsafe_states"]
+__all__ = ["Balance", "CostStream", "FlashbulbMemory", "Memories", "anticipation", "unsafe_states"]

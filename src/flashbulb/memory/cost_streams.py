@@ -5,7 +5,7 @@ One class per kind of cost stream, so that the training loop is the same for all
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -122,6 +122,37 @@ class MemoryCost:
         if batch.next_beta is not None:
             return balance.follow(np.asarray(batch.next_beta), self.balance_config)
         return balance.correct(np.asarray(batch.cost_bias), batch.intrinsic, self.balance_config)
+
+
+class EachCost:
+    """A cost stream for each of several costs: a memory, an intrinsic cost and a balancing factor each, by name.
+
+    The streams are those of one cost, and see the part of the batch that belongs to theirs.
+    """
+
+    def __init__(self, streams: dict[str, CostStream]) -> None:
+        self.streams = streams
+
+    def add_intrinsic_cost(
+        self, memory: Any, balance: Any, batch: Batch, log_pi: LogLikelihood
+    ) -> tuple[Any, Batch, Metrics]:
+        memories: dict[str, FlashbulbMemory] = {}
+        filled: list[Batch] = []
+        metrics: Metrics = {}
+        for k, (name, stream) in enumerate(self.streams.items()):
+            memories[name], own, about = stream.add_intrinsic_cost(
+                memory[name], balance[name], batch.of_cost(k), log_pi
+            )
+            filled.append(own)
+            metrics |= {f"{column}_{name}": value for column, value in about.items()}
+        intrinsic = np.stack([own.intrinsic for own in filled], axis=-1)
+        return memories, batch._replace(intrinsic=intrinsic, beta=np.array([own.beta for own in filled])), metrics
+
+    def correct(self, balance: Any, batch: Batch) -> Any:
+        return {
+            name: stream.correct(balance[name], batch.of_cost(k))
+            for k, (name, stream) in enumerate(self.streams.items())
+        }
 
 
 def unsafe_states(costs: np.ndarray, cost_to_go: np.ndarray | None, config: MemoryConfig) -> np.ndarray:

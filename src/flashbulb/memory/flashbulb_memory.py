@@ -16,6 +16,7 @@ from flashbulb.memory.neighbours import nearest_distances
 from flashbulb.memory.salience import salience, sort_lidars
 from flashbulb.normaliser import FrozenNormaliser
 
+Memories = Any  # a FlashbulbMemory, or with several costs one for each by its name
 OFFLINE = np.iinfo(np.int64).min  # the "iteration" of a state that no iteration met
 
 

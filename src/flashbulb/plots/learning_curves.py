@@ -13,6 +13,7 @@ import numpy as np
 
 from flashbulb.analysis.statistics import iqm_band
 from flashbulb.config import Config, flat_settings
+from flashbulb.cost_limits import CostLimit, limit_columns
 from flashbulb.errors import UsageError
 from flashbulb.shown_text import note_all
 from flashbulb.storage.csv_log import recorded_iterations
@@ -35,13 +36,18 @@ COLOURS = {
 OTHER_COLOURS = ("#009E73", "#CC79A7", "#7A3E9D", "#8C8C8C", "#6B4C2A", "#000000", "#E69F00", "#56B4E9")
 
 
+def panel_title(column: str) -> str:
+    """What a panel of this column shows: one of `PANELS`, or one of several costs."""
+    return PANELS.get(column) or f"{PANELS['cost']}: {column.removeprefix('cost_')}"
+
+
 class Curves(NamedTuple):
     """The runs of one label (by default an algorithm) on one task: a row per seed, over steps that all have reached."""
 
     algorithm: str
     steps: np.ndarray  # (points,)
     values: dict[str, np.ndarray]  # name -> (seeds, points)
-    limits: set[float]
+    limits: dict[str, set[float]]  # of the columns of costs
 
 
 def gather_curves(
@@ -75,7 +81,11 @@ def _align(runs: list[tuple[Config, dict[str, np.ndarray]]]) -> Curves:
         steps = np.array([last])
     names = [name for name in columns[0] if name != "steps"]
     values = {name: np.stack([np.interp(steps, m["steps"], m[name]) for m in columns]) for name in names}
-    return Curves(runs[0][0].algorithm, steps, values, {config.cost_limit for config, _ in runs})
+    limits: dict[str, set[float]] = {}
+    for config, _ in runs:
+        for column, limit in limit_columns(config.cost_limit).items():
+            limits.setdefault(column, set()).add(limit)
+    return Curves(runs[0][0].algorithm, steps, values, limits)
 
 
 def algorithms_of(tasks: dict[str, dict[str, Curves]]) -> dict[str, str]:
@@ -103,16 +113,23 @@ def draw_comparison(runs: list[Path], output: Path) -> None:
     labels, configs = labels_of(begun), {run: load_config(run) for run in begun}
     repeated = repeated_runs({run: (labels[str(run)], config.env, config.seed) for run, config in configs.items()})
     note_all([*left_out, *repeated.values()])
-    tasks = gather_curves([run for run in begun if run not in repeated], labels=labels)
+    drawn = [run for run in begun if run not in repeated]
+    columns = ["return", *sorted({column for run in drawn for column in limit_columns(configs[run].cost_limit)})]
+    # A panel has the runs that have its column: some may have one cost and others several.
+    panels = {column: gather_curves(drawn, [column], labels) for column in columns}
+    tasks = panels["return"]
     colours = choose_colours(algorithms_of(tasks))
-    figure = new_figure(10, 3.8 * len(tasks))
-    rows = figure.subplots(len(tasks), len(PANELS), squeeze=False)
-    for axes, (task, group) in zip(rows, tasks.items(), strict=True):
-        for panel, (name, words) in zip(axes, PANELS.items(), strict=True):
-            draw_panel(panel, group, name, colours)
-            panel.set(ylabel=words, title=task)
-        draw_limits(axes[1], group)
-        axes[1].legend(frameon=False, fontsize=8)
+    figure = new_figure(5 * len(columns), 3.8 * len(tasks))
+    rows = figure.subplots(len(tasks), len(columns), squeeze=False)
+    for axes, task in zip(rows, tasks, strict=True):
+        for panel, (column, found) in zip(axes, panels.items(), strict=True):
+            group = found.get(task, {})
+            if group:
+                draw_panel(panel, group, column, colours)
+            panel.set(ylabel=panel_title(column), title=task)
+            if group and column != "return":
+                draw_limits(panel, group, column)
+                panel.legend(frameon=False, fontsize=8)
     save_figure(figure, output)
 
 
@@ -139,20 +156,23 @@ def labels_of(runs: list[Path]) -> dict[str, str]:
     return labels
 
 
-def draw_run(metrics: dict[str, np.ndarray], limit: float, title: str, output: Path | BinaryIO) -> None:
-    """Return and cost of one run over environment steps; the limit is dashed, iterations above it are marked."""
-    figure = new_figure(10, 3.6)
-    reward_axes, cost_axes = figure.subplots(1, 2)
-    steps, cost = metrics["steps"], metrics["cost"]
+def draw_run(metrics: dict[str, np.ndarray], cost_limit: CostLimit, title: str, output: Path | BinaryIO) -> None:
+    """Return and costs of one run over environment steps; limits are dashed, iterations above them are marked."""
+    limits = limit_columns(cost_limit)
+    figure = new_figure(5 * (1 + len(limits)), 3.6)
+    reward_axes, *cost_panels = figure.subplots(1, 1 + len(limits))
+    steps = metrics["steps"]
     reward_axes.plot(steps, metrics["return"], color="tab:blue")
     reward_axes.set(ylabel=PANELS["return"])
-    cost_axes.plot(steps, cost, color="tab:orange")
-    over = cost > limit
-    cost_axes.plot(steps[over], cost[over], ".", color="tab:red", label="above the limit")
-    cost_axes.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"limit {limit:g}")
-    cost_axes.set(ylabel=PANELS["cost"], ylim=(0, None))
-    cost_axes.legend(frameon=False)
-    for axes in (reward_axes, cost_axes):
+    for cost_axes, (column, limit) in zip(cost_panels, limits.items(), strict=True):
+        cost = metrics[column]
+        cost_axes.plot(steps, cost, color="tab:orange")
+        over = cost > limit
+        cost_axes.plot(steps[over], cost[over], ".", color="tab:red", label="above the limit")
+        cost_axes.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"limit {limit:g}")
+        cost_axes.set(ylabel=panel_title(column), ylim=(0, None))
+        cost_axes.legend(frameon=False)
+    for axes in (reward_axes, *cost_panels):
         _style(axes)
     figure.suptitle(title, fontsize=11)
     figure.savefig(output, dpi=130)
@@ -185,12 +205,12 @@ def _style(axes: Any) -> None:
     axes.ticklabel_format(axis="x", style="sci", scilimits=(0, 0))
 
 
-def draw_limits(axes: Any, group: dict[str, Curves]) -> None:
-    """A dashed line at every limit of the runs, on an axis of costs."""
-    limits = sorted(set().union(*(curves.limits for curves in group.values())))
+def draw_limits(axes: Any, group: dict[str, Curves], column: str = "cost") -> None:
+    """A dashed line at every limit of the runs for this column, on its axis."""
+    limits = sorted(set().union(*(curves.limits.get(column, set()) for curves in group.values())))
     for limit in limits:
         axes.axhline(limit, color="black", linestyle="--", linewidth=1, label=f"limit {limit:g}")
-    axes.set_ylim(0, max(axes.get_ylim()[1], 1.1 * limits[-1]))
+    axes.set_ylim(0, max([axes.get_ylim()[1], *(1.1 * limit for limit in limits)]))
 
 
 def new_figure(width: float, height: float) -> Any:

@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 
 from flashbulb.analysis.run_table import tabulate
+from flashbulb.cost_limits import limit_columns
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import (
     PANELS,
@@ -148,7 +149,7 @@ def _frontier(measured: TableRows, runs: list[Path]) -> Any:
     rows = _some([row for row in measured if row["steps"]], "no run has a finished iteration")
     tasks = list(dict.fromkeys(str(row["task"]) for row in rows))
     colours = choose_colours({str(row["label"]): str(row["algorithm"]) for row in rows})
-    limits = {load_config(run).env: load_config(run).cost_limit for run in runs}
+    limits = {load_config(run).env: limit_columns(load_config(run).cost_limit).get("cost", math.nan) for run in runs}
     figure, panels = _grid(tasks, 1)
     for task, (axes,) in panels.items():
         for label, colour in colours.items():

@@ -15,6 +15,7 @@ from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.envs.hazard_field import HazardField
+from flashbulb.envs.named_costs import NamedCosts
 from flashbulb.envs.navigation import Navigation, render
 from flashbulb.envs.navigation.render import Scene
 from flashbulb.envs.task_views import renderer_of, scene_of, view3d
@@ -31,7 +32,7 @@ def save_video(policy: TrainedPolicy, path: Path, deterministic: bool) -> str:
     """Record the first evaluation episode; returns which view it shows."""
     check_video_path(path)
     env = evaluation_env(policy, 1)
-    task: Any = env.env if isinstance(env, BudgetWrapper) else env
+    task: Any = env.env if isinstance(env, BudgetWrapper | NamedCosts) else env
     try:
         renderer = renderer_of(task)
         if renderer is not None:
@@ -67,7 +68,7 @@ def _record(env: CostVectorEnv, policy: TrainedPolicy, deterministic: bool, take
     cost = 0.0
     steps = env.max_episode_steps
     for step in rollout(env, lambda obs, _: policy.predict(obs, deterministic), observations, steps):
-        cost += float(step.costs[0])
+        cost += float(np.sum(step.costs[0]))
         if step.ended[0]:
             return
         if (step.t + 1) % every == 0:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from flashbulb.algorithms.cpo import FROM_INSIDE, FROM_OUTSIDE, RECOVER, UNCONSTRAINED
 from flashbulb.analysis.statistics import iqm_band
+from flashbulb.cost_limits import limit_columns
 from flashbulb.report.encoding import rounded
 from flashbulb.report.run_groups import ReportRun
 from flashbulb.report.verdict import RANGE_SEEDS
@@ -47,13 +49,26 @@ CHARTS = (
 
 
 def learning_charts(task: dict[str, list[ReportRun]]) -> list[dict[str, Any]]:
-    """The charts of a task; those without data are left out."""
+    """The charts of a task with the limits of their columns; those without data are left out."""
     drawn = []
-    for chart in CHARTS:
+    limits: dict[str, set[float]] = {}
+    for run in (run for runs in task.values() for run in runs):
+        for column, limit in limit_columns(run.config.cost_limit).items():
+            limits.setdefault(column, set()).add(limit)
+    for chart in _with_each_cost(limits):
         series = [line for label, runs in task.items() if (line := _series(label, runs, chart)) is not None]
         if series:
-            drawn.append({"column": chart.column, "title": chart.title, "note": chart.note, "series": series})
+            about = {"column": chart.column, "title": chart.title, "note": chart.note}
+            drawn.append({**about, "limits": sorted(limits.get(chart.column, ())), "series": series})
     return drawn
+
+
+def _with_each_cost(columns: Iterable[str]) -> list[Chart]:
+    """The charts; one for each of several costs in place of that of the leading one."""
+    several = sorted(column for column in columns if column != "cost")
+    each = [Chart(column, f"Episode cost: {column.removeprefix('cost_')}") for column in several]
+    rest = CHARTS[1:] if "cost" in columns or not several else CHARTS[2:]
+    return [CHARTS[0], *each, *rest]
 
 
 def _series(label: str, runs: list[ReportRun], chart: Chart) -> dict[str, Any] | None:

@@ -95,8 +95,7 @@ def _task(task: str, group: dict[str, list[ReportRun]], episodes: int, progress:
     for label, runs in group.items() if episodes else ():
         progress(f"recording {label} on {task}")
         replays.append(replay(label, runs, episodes))
-    limits = sorted({run.config.cost_limit for runs in group.values() for run in runs})
-    return {"name": task, "limits": limits, **drawn, "replays": replays}
+    return {"name": task, **drawn, "replays": replays}
 
 
 def _default_title(tasks: RunGroups) -> str:

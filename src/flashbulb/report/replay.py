@@ -12,8 +12,10 @@ from flashbulb.analysis.memory_snapshots import MemorySnapshot, read_snapshot
 from flashbulb.analysis.rollout import rollout
 from flashbulb.analysis.trained_policy import TrainedPolicy, newest_arrays
 from flashbulb.config import Config
+from flashbulb.cost_limits import CostLimit, relative_excess
 from flashbulb.envs import CostVectorEnv, State
 from flashbulb.envs.budget_wrapper import BudgetWrapper
+from flashbulb.envs.named_costs import NamedCosts
 from flashbulb.envs.registry import env_ids
 from flashbulb.envs.velocity import VelocityTask
 from flashbulb.errors import RunError, UsageError
@@ -27,7 +29,7 @@ MAX_MAPS = 4  # per episode; each takes about a second
 
 class RecordedEpisode(NamedTuple):
     rewards: list[float]
-    costs: list[float]
+    costs: list[Any]  # a number, or several
     view: EpisodeView
 
     def data(self) -> dict[str, Any]:
@@ -46,31 +48,46 @@ def replay(label: str, runs: list[ReportRun], episodes: int) -> dict[str, Any]:
     for run in runs:
         about = {"label": label, "run": run.path.name, "seed": run.config.seed}
         try:
-            steps, recorded = _replay_run(run, episodes)
+            steps, shown, recorded = _replay_run(run, episodes)
         except (UsageError, RunError, OSError) as error:
             failures.append({**about, "reason": " ".join(str(error).split())})
             continue
-        return {**about, "steps": steps, "limit": run.config.cost_limit, "episodes": recorded}
+        return {**about, "steps": steps, **shown, "episodes": recorded}
     return failures[0]
 
 
-def _replay_run(run: ReportRun, episodes: int) -> tuple[int, list[dict[str, Any]]]:
+def _replay_run(run: ReportRun, episodes: int) -> tuple[int, dict[str, Any], list[dict[str, Any]]]:
+    """Steps of training, the limit of the cost that is shown (with its name, if it has one), and the episodes."""
     if run.config.env not in env_ids():
         raise UsageError(f"{run.config.env} is not one of Flashbulb's own tasks, so it cannot be drawn.")
     arrays = newest_arrays(run.path)
     policy = TrainedPolicy(arrays, load_spaces(run.path), run.config)
     env = evaluation_env(policy, episodes)
-    task: Any = env.env if isinstance(env, BudgetWrapper) else env
+    task: Any = env.env if isinstance(env, BudgetWrapper | NamedCosts) else env
     is_runner = isinstance(task, VelocityTask)
     try:
         views: list[Any] = [RunnerView(task, i) if is_runner else ArenaView(task, i) for i in range(episodes)]
-        recorded = [episode.data() for episode in record_episodes(env, policy, views)]
+        shown, found = _with_one_cost(record_episodes(env, policy, views), run.config.cost_limit)
+        recorded = [episode.data() for episode in found]
     finally:
         env.close()
-    snapshot = read_snapshot(arrays, int(arrays["totals/iterations"]))
+    snapshot = read_snapshot(arrays, int(arrays["totals/iterations"]), shown.get("cost_name", ""))
     if snapshot.memory.size and not is_runner:
         _add_maps(recorded, views, run.config, snapshot)
-    return policy.steps, recorded
+    return policy.steps, shown, recorded
+
+
+def _with_one_cost(
+    episodes: list[RecordedEpisode], cost_limit: CostLimit
+) -> tuple[dict[str, Any], list[RecordedEpisode]]:
+    """The limit, and the episodes with one cost: of several the one that leads in their mean, which is named."""
+    if not isinstance(cost_limit, dict):
+        return {"limit": cost_limit}, episodes
+    names = list(cost_limit)
+    totals = np.mean([np.sum(episode.costs, axis=0) for episode in episodes], axis=0)
+    k = int(relative_excess(totals, np.array(list(cost_limit.values()))).argmax())
+    shown = {"limit": cost_limit[names[k]], "cost_name": names[k]}
+    return shown, [episode._replace(costs=[float(cost[k]) for cost in episode.costs]) for episode in episodes]
 
 
 def record_episodes(env: CostVectorEnv, policy: TrainedPolicy, views: list[Any]) -> list[RecordedEpisode]:
@@ -85,7 +102,7 @@ def record_episodes(env: CostVectorEnv, policy: TrainedPolicy, views: list[Any])
     for step in rollout(env, lambda observations, _: policy.predict(observations, deterministic=False), obs):
         for i in np.flatnonzero(running):
             episodes[i].rewards.append(float(step.rewards[i]))
-            episodes[i].costs.append(float(step.costs[i]))
+            episodes[i].costs.append(step.costs[i].copy())
             episodes[i].view.repeat() if step.ended[i] else episodes[i].view.record()
         running &= ~step.ended
         if not running.any():

@@ -9,6 +9,8 @@ from typing import Any, NamedTuple
 
 from flashbulb import __version__
 from flashbulb.analysis.run_table import ALL_TASKS, TableRow, tabulate
+from flashbulb.config import Config
+from flashbulb.cost_limits import CostLimit, limit_columns, limit_text
 from flashbulb.errors import UsageError
 from flashbulb.report.run_groups import ReportRun, RunSource
 from flashbulb.report.verdict import RANGE_SEEDS, verdicts
@@ -45,7 +47,7 @@ def result_tables(sources: list[tuple[RunSource, list[ReportRun]]]) -> dict[str,
     """Statistics by task and label, and measures by run; empty columns are left out."""
     measured: list[TableRow] = []
     summarised: list[TableRow] = []
-    limits: dict[tuple[str, str], float] = {}
+    limits: dict[tuple[str, str], CostLimit] = {}
     for _, runs in sources:
         rows, statistics = tabulate([run.path for run in runs], _labels_by_name(runs))
         own = {(run.config.env, run.label): run.config.cost_limit for run in runs}
@@ -53,12 +55,13 @@ def result_tables(sources: list[tuple[RunSource, list[ReportRun]]]) -> dict[str,
         measured += [row | {"status": run.status} for row, run in zip(rows, runs, strict=True)]
         for row in statistics:
             limit = own.get((str(row["task"]), str(row["label"])))
-            summarised.append(row | {"limit": MISSING if limit is None else f"{limit:g}"})
+            summarised.append(row | {"limit": MISSING if limit is None else limit_text(limit)})
+    numbers = _with_each_cost(sorted({name for _, runs in sources for run in runs for name in run.config.cost_names}))
     return {
         "verdicts": verdicts(summarised, limits),
         "intervals": interval_words([int(row["runs"]) // int(row["tasks"]) for row in summarised]),
-        "summary": _summary(summarised),
-        "runs": _runs(measured),
+        "summary": _summary(summarised, numbers),
+        "runs": _runs(measured, numbers),
     }
 
 
@@ -73,6 +76,18 @@ def interval_words(seeds: list[int]) -> str:
     return "with 95 % bootstrap intervals" if many else "one seed each, so without an interval"
 
 
+def _with_each_cost(names: list[str]) -> list[NumberColumn]:
+    """The columns of numbers, with those of each of several costs after that of all."""
+    columns = []
+    for column in NUMBERS:
+        columns.append(column)
+        if column.name in ("cost", "violation_rate"):
+            columns += [
+                column._replace(name=f"{column.name}_{cost}", title=f"{column.title}: {cost}") for cost in names
+            ]
+    return columns
+
+
 def _labels_by_name(runs: list[ReportRun]) -> dict[str, str]:
     labels: dict[str, str] = {}
     for run in runs:
@@ -81,8 +96,8 @@ def _labels_by_name(runs: list[ReportRun]) -> dict[str, str]:
     return labels
 
 
-def _summary(rows: list[TableRow]) -> dict[str, Any]:
-    columns = [c for c in NUMBERS if any(_known(row.get(c.name)) for row in rows)]
+def _summary(rows: list[TableRow], numbers: list[NumberColumn]) -> dict[str, Any]:
+    columns = [c for c in numbers if any(_known(row.get(c.name)) for row in rows)]
     if not any(row["task"] == ALL_TASKS for row in rows):  # it is needed across tasks only
         columns = [column for column in columns if column.name != "normalised"]
     headings = ["algorithm", "runs", "limit", *(column.title for column in columns)]
@@ -93,13 +108,13 @@ def _summary(rows: list[TableRow]) -> dict[str, Any]:
     return {"headings": headings, "texts": 1, "groups": list(groups.items())}
 
 
-def _runs(rows: list[TableRow]) -> dict[str, Any]:
-    columns = [c for c in NUMBERS if any(_known(row.get(c.name)) for row in rows)]
+def _runs(rows: list[TableRow], numbers: list[NumberColumn]) -> dict[str, Any]:
+    columns = [c for c in numbers if any(_known(row.get(c.name)) for row in rows)]
     headings = ["run", "algorithm", "status", "seed", "steps", "limit", *(column.title for column in columns)]
     groups: dict[str, list[list[CellText]]] = {}
     for row in rows:
         names: list[CellText] = [str(row[name]) for name in ("run", "label", "status", "seed")]
-        names += [f"{row['steps']:,.0f}", f"{row['cost_limit']:g}"]
+        names += [f"{row['steps']:,.0f}", _limit(row["cost_limit"])]
         groups.setdefault(str(row["task"]), []).append([*names, *(_number(row.get(c.name), c) for c in columns)])
     return {"headings": headings, "texts": 3, "groups": list(groups.items())}
 
@@ -134,7 +149,7 @@ def run_facts(sources: list[tuple[RunSource, list[ReportRun]]]) -> list[list[str
         ("tasks", _list(config.env for config in configs)),
         ("seeds", _list(sorted({config.seed for config in configs}))),
         ("steps", _list(f"{steps:,}" for steps in sorted({config.steps for config in configs}))),
-        ("cost limit", _list(f"{limit:g}" for limit in sorted({config.cost_limit for config in configs}))),
+        ("cost limit", _list(limit_text(config.cost_limit) for config in sorted(configs, key=_by_limit))),
         ("command", _list(origin.get("command") for origin in origins)),
         ("commit", _list(origin.get("commit") for origin in origins)),
         ("machine", _list(origin.get("machine") for origin in origins)),
@@ -142,6 +157,14 @@ def run_facts(sources: list[tuple[RunSource, list[ReportRun]]]) -> list[list[str
         ("page made by", f"flashbulb {__version__}"),
     ]
     return [[name, value] for name, value in pairs if value]
+
+
+def _by_limit(config: Config) -> tuple[float, ...]:
+    return tuple(limit_columns(config.cost_limit).values())
+
+
+def _limit(value: str | float) -> str:
+    return value if isinstance(value, str) else f"{value:g}"
 
 
 def _list(values: Any) -> str:

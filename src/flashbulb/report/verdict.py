@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 
 from flashbulb.analysis.run_table import ALL_TASKS, TableRow
+from flashbulb.cost_limits import CostLimit, limit_columns, limit_text
 
 RANGE_SEEDS = 3  # up to which a bootstrap interval is the range of the seeds (analysis/statistics.py)
 
 
-def verdicts(rows: list[TableRow], limits: dict[tuple[str, str], float]) -> list[list[str]]:
+def verdicts(rows: list[TableRow], limits: dict[tuple[str, str], CostLimit]) -> list[list[str]]:
     """Pairs of a task and a sentence; `rows` are statistics by task and label, `limits` their cost limits."""
     tasks: dict[str, list[TableRow]] = {}
     for row in rows:
@@ -18,14 +19,21 @@ def verdicts(rows: list[TableRow], limits: dict[tuple[str, str], float]) -> list
     return [[task, _verdict(own, [limits[task, str(row["label"])] for row in own])] for task, own in tasks.items()]
 
 
-def _verdict(rows: list[TableRow], limits: list[float]) -> str:
-    kept = [row for row, limit in zip(rows, limits, strict=True) if float(row["cost"]) <= limit]
-    what = f"limit of {limits[0]:g}" if len(set(limits)) == 1 else "limit"
+def _excess(row: TableRow, limit: CostLimit) -> float:
+    """How far the cost is above its limit; of several costs the one that is furthest, in units of its limit."""
+    over = [(float(row[column]) - own, own) for column, own in limit_columns(limit).items()]
+    return over[0][0] if len(over) == 1 else max(above / (own or 1) for above, own in over)
+
+
+def _verdict(rows: list[TableRow], limits: list[CostLimit]) -> str:
+    excess = [_excess(row, limit) for row, limit in zip(rows, limits, strict=True)]
+    kept = [row for row, over in zip(rows, excess, strict=True) if over <= 0]
+    texts = {limit_text(limit) for limit in limits}
+    what = f"limit of {texts.pop()}" if len(texts) == 1 else "limit"
     if len(rows) == 1:
         does = f"keeps the {what}" if kept else f"is over the {what}"
         return f"{rows[0]['label']} {does} at the end: {_numbers(rows[0])}; {_violations(rows[0])}{_seeds(rows)}."
     if not kept:
-        excess = [float(row["cost"]) - limit for row, limit in zip(rows, limits, strict=True)]
         nearest = rows[excess.index(min(excess))]
         return (
             f"None of {len(rows)} algorithms keeps the {what} at the end; {nearest['label']} is nearest "

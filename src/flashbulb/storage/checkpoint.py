@@ -198,8 +198,9 @@ class Checkpoints:
             os.replace(self.path(done), self.path(done).with_suffix(".damaged"))
 
 
-def best_feasible(metrics: Arrays, limit: float, candidates: Iterable[int]) -> int | None:
-    """The candidate whose policy had the highest return among those that kept the limit when they sampled."""
-    cost, returns = metrics["cost"], metrics["return"]
-    feasible = [done for done in candidates if done < len(cost) and cost[done] <= limit]
+def best_feasible(metrics: Arrays, limit: float | np.ndarray, candidates: Iterable[int]) -> int | None:
+    """The candidate whose policy had the highest return among those that kept the limit (of each row, if they differ)
+    when they sampled."""
+    kept, returns = metrics["cost"] <= limit, metrics["return"]
+    feasible = [done for done in candidates if done < len(kept) and kept[done]]
     return max(feasible, key=lambda done: float(returns[done]), default=None)

@@ -25,6 +25,7 @@ class RunSummary(NamedTuple):
     returns: float  # mean of the last tenth of its iterations, as the cost
     cost: float
     violation_rate: float
+    costs: dict[str, float]  # of each of several costs by its name; empty if there is one
 
 
 def list_runs(parent: Path) -> tuple[list[RunSummary], list[str]]:
@@ -83,13 +84,15 @@ def read_run(path: Path) -> RunSummary:
     metrics = read_metrics(path)
     done = max(map(len, metrics.values()), default=0)
     if not done:
-        return RunSummary(path.name, config, status(path, config, 0), 0, np.nan, np.nan, np.nan)
-    for name in ("steps", "return", "cost", "violation_rate"):
+        return RunSummary(path.name, config, status(path, config, 0), 0, np.nan, np.nan, np.nan, {})
+    several = {name: f"cost_{name}" for name in config.cost_names}
+    for name in ("steps", "return", "cost", "violation_rate", *several.values()):
         if name not in metrics:
             raise UsageError(f"run: {path / 'metrics.csv'} has no column {name!r}, so it is no run's.")
     returns, cost = last_tenth(metrics["return"]).mean(), last_tenth(metrics["cost"]).mean()
     rate = metrics["violation_rate"][-1]
-    return RunSummary(path.name, config, status(path, config, done), metrics["steps"][-1], returns, cost, rate)
+    costs = {name: float(last_tenth(metrics[column]).mean()) for name, column in several.items()}
+    return RunSummary(path.name, config, status(path, config, done), metrics["steps"][-1], returns, cost, rate, costs)
 
 
 def last_tenth(column: np.ndarray) -> np.ndarray:

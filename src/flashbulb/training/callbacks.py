@@ -17,6 +17,7 @@ import numpy as np
 from flashbulb.analysis.evaluation import evaluate
 from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.config import Config
+from flashbulb.cost_limits import limits_of_rows
 from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import STATE_NAMES, file_name
@@ -89,13 +90,19 @@ class StopWhenLimitIsKept(Callback):
         self._kept = 0
 
     def on_start(self, run: OngoingRun) -> None:
-        over = np.flatnonzero(run.metrics().get("cost", np.zeros(0)) > run.config.cost_limit)
+        metrics = run.metrics()
+        over = np.flatnonzero(metrics.get("cost", np.zeros(0)) > limits_of_rows(metrics, run.config.cost_limit))
         self._kept = run.iteration - (int(over[-1]) + 1 if len(over) else 0)
 
     def on_iteration_end(self, run: OngoingRun, metrics: CsvRow) -> None:
-        self._kept = self._kept + 1 if metrics["cost"] <= run.config.cost_limit else 0
+        self._kept = self._kept + 1 if metrics["cost"] <= _limit(run, metrics) else 0
         if self._kept >= self.iterations:
             run.stop(f"the limit was kept for {self._kept} iterations")
+
+
+def _limit(run: OngoingRun, metrics: CsvRow) -> float:
+    """What the cost of an iteration is compared with; the leading one of several has its limit beside it."""
+    return metrics["limit"] if run.config.cost_names else run.config.limit
 
 
 class EvaluateEvery(Callback):

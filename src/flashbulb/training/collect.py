@@ -13,6 +13,7 @@ import numpy as np
 from flashbulb.algorithms.policy import Policy
 from flashbulb.batch import Batch, EpisodeMeans, FinishedEpisodes
 from flashbulb.envs import CostVectorEnv
+from flashbulb.envs.named_costs import cost_axis
 from flashbulb.errors import RunError, UsageError
 from flashbulb.normaliser import FrozenNormaliser
 
@@ -26,9 +27,11 @@ class RunningEpisodes(NamedTuple):
     lengths: np.ndarray
 
     @classmethod
-    def start(cls, observations: np.ndarray) -> RunningEpisodes:
-        zeros = np.zeros(len(observations))
-        return cls(observations.astype(np.float32), zeros, zeros.copy(), np.zeros(len(observations), np.int64))
+    def start(cls, observations: np.ndarray, cost_axis: tuple[int, ...] = ()) -> RunningEpisodes:
+        """Nothing has happened yet; `cost_axis` is that of the environment's costs."""
+        count = len(observations)
+        costs = np.zeros((count, *cost_axis))
+        return cls(observations.astype(np.float32), np.zeros(count), costs, np.zeros(count, np.int64))
 
 
 class Sampler(NamedTuple):
@@ -55,7 +58,7 @@ def collect(
     finals: list[tuple[int, np.ndarray, np.ndarray]] = []
     actions: list[np.ndarray] = []
     rewards = np.empty((horizon, num_envs), np.float32)
-    costs = np.empty((horizon, num_envs), np.float32)
+    costs = np.empty((horizon, num_envs, *cost_axis(env)), np.float32)
     terminated = np.empty((horizon, num_envs), bool)
     truncated = np.empty((horizon, num_envs), bool)
 
@@ -66,10 +69,10 @@ def collect(
         action = policy.act(params, normalise(observations[t]), noise[t])
         actions.append(action)
         obs, rewards[t], cost, terminated[t], truncated[t], info = env.step(policy.to_env(action))
-        if np.shape(cost) != (num_envs,):
+        if np.shape(cost) != costs.shape[1:]:
             raise UsageError(
-                f"env: {env.env_id} returns costs of shape {np.shape(cost)}; it must be {(num_envs,)}, one constraint "
-                "(add several up, or train with the one that matters)."
+                f"env: {env.env_id} returns costs of shape {np.shape(cost)}; it must be {costs.shape[1:]}, one "
+                'constraint (several have names, in info["costs"], and a limit each).'
             )
         observations[t + 1], costs[t] = obs, cost
         if info["_final_obs"].any():
@@ -104,27 +107,30 @@ def account(
         for end in (np.flatnonzero(ended[:, env]) + 1).tolist():
             part = slice(start, end)
             returns = sums[0][env] + rewards[part, env].sum(dtype=np.float64)
-            cost = sums[1][env] + costs[part, env].sum(dtype=np.float64)
-            rows.append((end - 1, env, returns, cost, sums[2][env] + end - start))
+            cost = sums[1][env] + costs[part, env].sum(axis=0, dtype=np.float64)
+            rows.append((end - 1, env, returns, sums[2][env] + end - start, cost))
             for total in sums:
                 total[env] = 0
             start = end
         rest = slice(start, None)
         sums[0][env] += rewards[rest, env].sum(dtype=np.float64)
-        sums[1][env] += costs[rest, env].sum(dtype=np.float64)
+        sums[1][env] += costs[rest, env].sum(axis=0, dtype=np.float64)
         sums[2][env] += len(rewards) - start
-    table = np.array(sorted(rows), dtype=np.float64).reshape(-1, 5)
-    step, env_index, length = (table[:, column].astype(np.int64) for column in (0, 1, 4))
-    episodes = FinishedEpisodes(step, env_index, table[:, 2], table[:, 3], length)
+    rows.sort(key=lambda row: row[:2])
+    table = np.array([row[:4] for row in rows], dtype=np.float64).reshape(-1, 4)
+    step, env_index, length = (table[:, column].astype(np.int64) for column in (0, 1, 3))
+    paid = np.array([row[4] for row in rows], dtype=np.float64).reshape(-1, *costs.shape[2:])
+    episodes = FinishedEpisodes(step, env_index, table[:, 2], paid, length)
     return episodes, RunningEpisodes(running.observations, *sums)
 
 
 def episode_means(episodes: FinishedEpisodes, running: RunningEpisodes, max_episode_steps: int) -> EpisodeMeans:
     """J_C and its kin, over the episodes that ended in the batch; extrapolated from the running ones if none did."""
     if len(episodes.costs):
-        return EpisodeMeans(episodes.returns.mean(), episodes.costs.mean(), float(episodes.lengths.mean()), False)
-    scale = max_episode_steps / running.lengths.sum()
-    return EpisodeMeans(running.returns.sum() * scale, running.costs.sum() * scale, float(max_episode_steps), True)
+        cost = episodes.costs.mean(axis=0)
+        return EpisodeMeans(episodes.returns.mean(), cost, float(episodes.lengths.mean()), False)
+    scale, cost = max_episode_steps / running.lengths.sum(), running.costs.sum(axis=0)
+    return EpisodeMeans(running.returns.sum() * scale, cost * scale, float(max_episode_steps), True)
 
 
 def step_means(batch: Batch, max_episode_steps: int) -> EpisodeMeans:
@@ -134,7 +140,7 @@ def step_means(batch: Batch, max_episode_steps: int) -> EpisodeMeans:
     episodes to begin as to end, which staggered environments provide.
     """
     count = episodes_that_fit(batch, max_episode_steps)
-    returns, cost = batch.rewards.sum(dtype=np.float64) / count, batch.costs.sum(dtype=np.float64) / count
+    returns, cost = batch.rewards.sum(dtype=np.float64) / count, batch.cost_sums / count
     return EpisodeMeans(returns, cost, batch.size / count, False)
 
 
@@ -143,21 +149,22 @@ def episodes_that_fit(batch: Batch, max_episode_steps: int) -> float:
     return max(float(batch.ended.sum()), batch.size / max_episode_steps)
 
 
-def cost_error(batch: Batch, max_episode_steps: int) -> float:
+def cost_error(batch: Batch, max_episode_steps: int) -> Any:
     """Standard error of the mean cost of an episode; the steps of an environment are one cluster."""
     sums = batch.costs.sum(axis=0, dtype=np.float64)
     if len(sums) < 2:
-        return 0.0
-    return float(np.sqrt(len(sums) * sums.var(ddof=1)) / episodes_that_fit(batch, max_episode_steps))
+        return 0.0 * sums[0]
+    return np.sqrt(len(sums) * sums.var(axis=0, ddof=1)) / episodes_that_fit(batch, max_episode_steps)
 
 
 def _require_no_negative(env: CostVectorEnv, costs: np.ndarray) -> None:
     """A negative cost would pay for an unsafe step elsewhere."""
     if (costs < 0).any():
-        step, index = np.argwhere(costs < 0)[0]
+        step, index = np.argwhere(costs < 0)[0][:2]
+        cost = costs[step, index].min()
         raise RunError(
-            f"{env.env_id} returned a cost of {costs[step, index]:g} (step {step} of the batch, environment {index}); "
-            "costs count what is unsafe and start at 0."
+            f"{env.env_id} returned a cost of {cost:g} (step {step} of the batch, environment {index}); costs count "
+            "what is unsafe and start at 0."
         )
 
 

@@ -156,7 +156,7 @@ def _learn(
                 metrics = learned | metrics
                 learner.algorithm.augmentation_part.tell(env, state.learner.schedule)
 
-                row = metrics_row(batch, state.totals, state.memory, metrics)
+                row = metrics_row(batch, state.totals, state.memory, metrics, config.cost_limit)
                 row = callbacks.add_columns(state, row)
                 seconds, begun = time.perf_counter() - begun, time.perf_counter()
                 recorder.record(row, batch, seconds)

@@ -10,17 +10,23 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeRemainingColumn
 from rich.table import Column
 
+from flashbulb.cost_limits import CostLimit, limit_columns
 from flashbulb.storage.csv_log import CsvRow
 
 WIDE = 130  # columns of a terminal from which on there is room for a bar
 
 
-def headline(row: CsvRow, limit: float, rate: float) -> str:
+def headline(row: CsvRow, limit: CostLimit, rate: float) -> str:
     """The numbers that matter, in one line."""
-    memory = f"  beta {row['beta']:.2f}  memory {row['memory_size']:,}" if row["memory_size"] else ""
+    beta = f"  beta {row['beta']:.2f}" if "beta" in row else ""
+    memory = f"{beta}  memory {row['memory_size']:,}" if row["memory_size"] else ""
     mark = "~" if row["episode_estimated"] else ""
+    costs = (
+        f"{column.removeprefix('cost_')} {mark}{row[column]:.1f}/{own:g}  "
+        for column, own in limit_columns(limit).items()
+    )
     return (
-        f"return {mark}{row['return']:.2f}  cost {mark}{row['cost']:.1f}/{limit:g}  "
+        f"return {mark}{row['return']:.2f}  {''.join(costs)}"
         f"violated {100 * row['violation_rate']:.0f}%{memory}  {rate:,.0f} steps/s"
     )
 
@@ -28,7 +34,7 @@ def headline(row: CsvRow, limit: float, rate: float) -> str:
 class TerminalProgress:
     """A live bar with the latest numbers and the time left."""
 
-    def __init__(self, console: Console, iterations: int, done: int, limit: float) -> None:
+    def __init__(self, console: Console, iterations: int, done: int, limit: CostLimit) -> None:
         self.limit = limit
         self._progress = Progress(
             SpinnerColumn(),
@@ -55,7 +61,7 @@ class TerminalProgress:
 class PlainProgress:
     """A line at the start, at the end and every few seconds between: for logs."""
 
-    def __init__(self, console: Console, iterations: int, done: int, limit: float, every: float = 10.0) -> None:
+    def __init__(self, console: Console, iterations: int, done: int, limit: CostLimit, every: float = 10.0) -> None:
         self.console, self.iterations, self.limit, self.every = console, iterations, limit, every
         self.first, self.started, self.last = done, time.monotonic(), -math.inf
 
@@ -78,6 +84,6 @@ class PlainProgress:
         )
 
 
-def progress_for(console: Console, iterations: int, done: int, limit: float) -> TerminalProgress | PlainProgress:
+def progress_for(console: Console, iterations: int, done: int, limit: CostLimit) -> TerminalProgress | PlainProgress:
     kind = TerminalProgress if console.is_terminal else PlainProgress
     return kind(console, iterations, done, limit)

@@ -14,6 +14,7 @@ from rich.console import Console
 
 from flashbulb.batch import Batch
 from flashbulb.config import Config
+from flashbulb.cost_limits import limit_columns, limits_of_rows
 from flashbulb.errors import RunError
 from flashbulb.plots.learning_curves import draw_run
 from flashbulb.storage.checkpoint import Checkpoints, best_feasible
@@ -35,11 +36,15 @@ class Result(NamedTuple):
 
     def __repr__(self) -> str:
         """A few lines, and not all numbers."""
-        returns, cost = last_tenth(self.metrics["return"]), last_tenth(self.metrics["cost"])
+        returns, several = last_tenth(self.metrics["return"]), "violation_rate_"
+        names = [column.removeprefix(several) for column in self.metrics if column.startswith(several)]
+        columns = {f"cost {name}": f"cost_{name}" for name in names} or {"cost": "cost"}
+        costs = (f"{shown} {last_tenth(self.metrics[column]).mean():.2f}" for shown, column in columns.items())
         return (
             f"{self.directory}: {self.metrics['steps'][-1]:,.0f} steps in {len(self.metrics['steps'])} iterations\n"
-            f"  mean of the last {len(cost)}: return {returns.mean():.2f}, cost {cost.mean():.2f}\n"
-            f"  whole of training: {100 * self.summary['violation_rate']:.0f} % of iterations above the limit"
+            f"  mean of the last {len(returns)}: return {returns.mean():.2f}, {', '.join(costs)}\n"
+            f"  whole of training: {100 * self.summary['violation_rate']:.0f} % of iterations above "
+            f"{'a' if names else 'the'} limit"
         )
 
 
@@ -66,7 +71,7 @@ class Recorder:
             if self._continues is not None:
                 self._move_aside(self._continues)
             self.metrics.write([row])
-            self.episodes.write(episode_rows(batch, int(row["steps"]) - batch.size))
+            self.episodes.write(episode_rows(batch, int(row["steps"]) - batch.size, self.config.cost_limit))
             self.timing.write([{"iteration": row["iteration"], "seconds": seconds, "steps_per_second": rate}])
             for dashboard in self.dashboards:
                 dashboard.write(row | {"steps_per_second": rate}, int(row["steps"]))
@@ -90,7 +95,9 @@ class Recorder:
             for log in logs:
                 log.sync()
             self.checkpoints.save(state.iteration, state, rows={log.path.name: log.seal() for log in logs})
-            best = best_feasible(read_csv(self.metrics.path), self.config.cost_limit, self.checkpoints.iterations())
+            metrics = read_csv(self.metrics.path)
+            limit = limits_of_rows(metrics, self.config.cost_limit)
+            best = best_feasible(metrics, limit, self.checkpoints.iterations())
             self.checkpoints.prune(self.config.keep_checkpoints, best)
 
     def close(self) -> None:
@@ -137,19 +144,33 @@ def draw(directory: RunDirectory, config: Config, result: Result) -> None:
 
 def summary_text(metrics: dict[str, np.ndarray], config: Config, directory: RunDirectory) -> str:
     """The result as text, over the last tenth of the run and over all of it."""
-    returns, cost = last_tenth(metrics["return"]), last_tenth(metrics["cost"]).mean()
-    kept = "under" if cost <= config.cost_limit else "OVER"
-    above = metrics["cost"] > config.cost_limit
+    returns, limit = last_tenth(metrics["return"]), config.cost_limit
+    above = metrics["cost"] > limits_of_rows(metrics, limit)
     late = 100 * above[len(above) // 2 :].mean()
     asked = "" if config.violations is None else f", asked for {100 * config.violations:.0f} % in the long run"
+    asked += " of each" if asked and config.cost_names else ""
+    a_limit = "a limit" if config.cost_names else "the limit"
     return (
         f"\nAfter {metrics['steps'][-1]:,.0f} steps (mean of the last {len(returns)} iterations):\n"
         f"  episode return   {returns.mean():.2f}\n"
-        f"  episode cost     {cost:.2f}  ({kept} the limit of {config.cost_limit:g})\n"
+        f"{''.join(_cost_line(metrics, column, own) for column, own in limit_columns(limit).items())}"
         f"Over the whole of training:\n"
-        f"  violation rate   {100 * metrics['violation_rate'][-1]:.0f} % of iterations above the limit, "
-        f"{late:.0f} % in the second half{asked}\n"
+        f"  violation rate   {100 * metrics['violation_rate'][-1]:.0f} % of iterations above {a_limit}, "
+        f"{late:.0f} % in the second half{asked}{_each_rate(metrics, config)}\n"
         f"  mean excess      {metrics['mean_excess'][-1]:.2f} above the limit per episode\n"
         f"  cost rate        {metrics['cost_rate'][-1]:.4f} per step\n"
         f"Curves: {directory.figure}\nMetrics: {directory.metrics}"
     )
+
+
+def _cost_line(metrics: dict[str, np.ndarray], column: str, limit: float) -> str:
+    cost = last_tenth(metrics[column]).mean()
+    kept = "under" if cost <= limit else "OVER"
+    which = column.removeprefix("cost").replace("_", " ")
+    return f"  {f'episode cost{which}':<16} {cost:.2f}  ({kept} the limit of {limit:g})\n"
+
+
+def _each_rate(metrics: dict[str, np.ndarray], config: Config) -> str:
+    """The violation rates of several costs."""
+    rates = (f"{name} {100 * metrics[f'violation_rate_{name}'][-1]:.0f} %" for name in config.cost_names)
+    return f"\n                   ({', '.join(rates)})" if config.cost_names else ""

@@ -29,8 +29,8 @@ class TrainState(NamedTuple):
 
     learner: LearnerState
     normaliser: Normaliser
-    memory: FlashbulbMemory
-    balance: Balance
+    memory: Any  # FlashbulbMemory; with several costs one for each by its name, as for the balance
+    balance: Any  # Balance
     running: RunningEpisodes
     env: State
     totals: Totals
@@ -95,14 +95,12 @@ def _init_learner(learner: Learner, observation_size: int, config: Config) -> Le
 def _assemble(
     learner: LearnerState, observations: np.ndarray, env: State, lidar_groups: LidarGroups, config: Config
 ) -> TrainState:
-    size = observations.shape[1]
-    return TrainState(
-        learner,
-        Normaliser.empty(size),
-        FlashbulbMemory.empty(size, config.memory, np.random.default_rng([config.seed, 1]), lidar_groups),
-        Balance.start(config.balance),
-        RunningEpisodes.start(observations),
-        env,
-        Totals.start(),
-        start_normaliser(config.cost_normalise),
-    )
+    size, names = observations.shape[1], config.cost_names
+    projecting = np.random.default_rng([config.seed, 1])
+    memory: Any = FlashbulbMemory.empty(size, config.memory, projecting, lidar_groups)
+    balance: Any = Balance.start(config.balance)
+    if names:
+        memory, balance = dict.fromkeys(names, memory), dict.fromkeys(names, balance)
+    running = RunningEpisodes.start(observations, (len(names),) if names else ())
+    normalisers = Normaliser.empty(size), start_normaliser(config.cost_normalise)
+    return TrainState(learner, normalisers[0], memory, balance, running, env, Totals.start(len(names)), normalisers[1])

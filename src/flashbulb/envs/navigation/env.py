@@ -56,6 +56,10 @@ class Navigation:
             self.physics = PointPhysics(self.level, self.rules, self.state, self._poses, self._simulator)
         self.scoring = SCORING[self.level.aim]
         self._cost_rows = {name: self.scoring.costs.index(name) for name in self.level.costs()}
+        self.cost_names = tuple(self.level.limited_costs())
+        self._limited_rows = {
+            name: [self._cost_rows[part] for part in parts] for name, parts in self.level.limited_costs().items()
+        }
         lidars = BINS * len(self.rules.lidars)
         self._width = self.robot.proprioception + lidars
         self.lidar_groups = tuple(
@@ -91,6 +95,11 @@ class Navigation:
         info["goal_met"] = goal_met
         for name, row in self._cost_rows.items():
             info[name] = cost_parts[row]
+        if self._limited_rows:
+            info["costs"] = {
+                name: cost_parts[rows[0]] if len(rows) == 1 else cost_parts[rows].max(axis=0)
+                for name, rows in self._limited_rows.items()
+            }
         if count:
             info["final_obs"] = obs.copy()
             self._begin(np.flatnonzero(ended), obs)

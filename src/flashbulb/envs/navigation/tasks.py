@@ -66,6 +66,13 @@ class Level:
         """Names of the costs that can occur."""
         return [cost for g in self.groups if g.constrained for cost in COSTS_OF[g.name]]
 
+    def limited_costs(self) -> dict[str, list[str]]:
+        """The names under which a limit can be given, and the costs of which each is the largest: vases are all that
+        vases cost, vases_contact is a part of it."""
+        single = {cost.removeprefix("cost_"): [cost] for cost in self.costs()}
+        whole = {g.name: COSTS_OF[g.name] for g in self.groups if g.constrained}
+        return single | {name: list(costs) for name, costs in whole.items() if len(costs) > 1}
+
 
 GOAL_RADIUS = 0.3
 HAZARD_RADIUS = 0.2

@@ -52,10 +52,10 @@ const readOut = (visible, cursor) => {
   ];
 };
 
-const lineChart = (chart, limits) => {
+const lineChart = (chart) => {
   const plot = svg("svg", { class: "plot", role: "img", tabindex: "0" });
   const readout = el("p", { class: "readout", "aria-live": "polite" });
-  const dashed = chart.column === "cost" ? limits : [];
+  const dashed = chart.limits;
   let [area, cursor] = [null, null];
   const visible = () => chart.series.filter((series) => !shown.hidden.has(series.label));
   const draw = () => {

@@ -63,7 +63,7 @@ const diagnostics = (task) => {
   return [
     inside.length > 0 && [
       el("h3", {}, "Critic and memory"),
-      el("div", { class: "charts small" }, inside.map((chart) => lineChart(chart, []))),
+      el("div", { class: "charts small" }, inside.map((chart) => lineChart(chart))),
     ],
     task.cases.length > 0 && [
       el("h3", {}, "Cases of CPO’s step"),
@@ -87,7 +87,7 @@ const section = (task, k) => el("section", { id: `task-${k}`, "aria-label": task
   el("h2", {}, task.name),
   task.charts.length
     ? el("div", { class: "charts" }, task.charts.filter(({ column }) => mainColumns.includes(column))
-      .map((chart) => lineChart(chart, task.limits)))
+      .map((chart) => lineChart(chart)))
     : el("p", { class: "note" }, "No run has finished an iteration yet."));
 
 /** Replays and what went on inside, after the table. */

@@ -6,7 +6,7 @@ const speeds = [0.25, 0.5, 1, 2, 4, 8];
 /** The timeline under the picture shows the costs of the episode, their sum (or the speed), and the current step. */
 const timelineCurve = (recording) => {
   if (recording.kind === "runner") return { values: recording.speed, limit: recording.speed_limit, name: "speed" };
-  return { values: recording.cumulativeCost, limit: recording.limit, name: "cumulative cost" };
+  return { values: recording.cumulativeCost, limit: recording.limit, name: recording.costName };
 };
 
 const drawTimeline = (canvas, recording, frame) => {
@@ -54,6 +54,7 @@ const openEpisode = (replay, episode) => {
   for (const [t, cost] of recording.costs) recording.cumulativeCost[t] = cost;
   for (let t = 1; t <= recording.length; t += 1) recording.cumulativeCost[t] += recording.cumulativeCost[t - 1];
   recording.limit = replay.limit;
+  recording.costName = ["cumulative cost", ...(replay.cost_name ? [replay.cost_name] : [])].join(": ");
   return recording;
 };
 
