@@ -8,6 +8,7 @@ READY := $(VENV)/.ready
 
 train: $(READY)  ## a short run of the recommended algorithm that ends with a readable result and a figure
 	$(BIN)/flashbulb train mice-salient SafetyPointGoal1-v0 --seed 0 --steps 1e6 --cost-limit 25 --violations 0.1
+	@echo "Next: . $(BIN)/activate && flashbulb runs"
 
 test: lint  ## everything that must hold before a change lands (a few minutes on two cores)
 	$(BIN)/python -m pytest -n 2 --dist worksteal

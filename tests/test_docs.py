@@ -64,7 +64,7 @@ def workspace(tmp_path_factory):
     with pytest.MonkeyPatch.context() as patch:
         patch.chdir(here)
         assert run(["train", "mice-cpo", "SafetyPointGoal1-v0", *SMALL, "--name", "NAME"]) == 0
-    for other in ("A", "B"):
+    for other in ("A", "B", "first", "without_limit"):
         (here / "runs" / other).symlink_to(here / "runs" / "NAME")
     return here
 
