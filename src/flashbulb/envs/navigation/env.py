@@ -9,6 +9,7 @@ from gymnasium import spaces
 
 from flashbulb.envs.base import Info, State, StepResult, checked_actions, env_rows, final_info
 from flashbulb.envs.lidar import BINS
+from flashbulb.envs.navigation.car_dynamics import CarPhysics
 from flashbulb.envs.navigation.layout import (
     Layout,
     complete_layout,
@@ -51,9 +52,11 @@ class Navigation:
         self.state = empty_state(num_envs, self.rules, self.model)
         self._poses = np.zeros((num_envs, 3)), np.zeros((num_envs, 3, 3))
         self._simulator = MujocoPhysics(self.model, self.rules, self.state, threads, physics)
-        self.physics: MujocoPhysics | PointPhysics = self._simulator
-        if robot == "Point":  # it obeys a closed form wherever it touches nothing
+        self.physics: PointPhysics | CarPhysics  # with MuJoCo for steps in which the robot may touch an object
+        if robot == "Point":
             self.physics = PointPhysics(self.level, self.rules, self.state, self._poses, self._simulator)
+        else:
+            self.physics = CarPhysics(self.level, self.rules, self.state, self._simulator)
         self.scoring = SCORING[self.level.aim]
         self._cost_rows = {name: self.scoring.costs.index(name) for name in self.level.costs()}
         self.cost_names = tuple(self.level.limited_costs())

@@ -1,9 +1,9 @@
 """Closed-form dynamics of the Point robot, used wherever it touches nothing.
 
-Away from contacts the Point obeys the equations of `point_motion.py`, a vase is at rest, and a gremlin follows the same
-path as a gremlin without obstacles, which MuJoCo computes once. If all three hold during a whole step, a compiled loop
-moves the environment, to within rounding of what MuJoCo computes. Every other environment is left to the simulator.
-Which of the two it is depends on the environment's own state alone.
+Away from contacts the Point obeys the equations of `point_motion.py`, and vases and gremlins are on the paths of
+`free_boxes.py`. If both hold during a whole step, a compiled loop moves the environment, to within rounding of what
+MuJoCo computes. Every other environment is left to the simulator. Which of the two it is depends on the environment's
+own state alone.
 """
 
 from __future__ import annotations
@@ -17,9 +17,9 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
-from flashbulb.envs.navigation.layout import place_bodies
+from flashbulb.envs.navigation.free_boxes import BoxPath, box_path, boxes_undisturbed, finish_step, gremlin_sway
 from flashbulb.envs.navigation.model import build_model
-from flashbulb.envs.navigation.mujoco_physics import SUBSTEPS, MujocoPhysics
+from flashbulb.envs.navigation.mujoco_physics import MujocoPhysics
 from flashbulb.envs.navigation.point_motion import (
     FORCE_LIMIT,
     GEAR,
@@ -45,29 +45,23 @@ from flashbulb.envs.navigation.point_motion import (
     inertia_of,
     move,
 )
-from flashbulb.envs.navigation.robots import ROBOTS
-from flashbulb.envs.navigation.task_state import Rules, TaskState, copy, empty_state, task_rules
+from flashbulb.envs.navigation.task_state import Rules, TaskState, copy
 from flashbulb.envs.navigation.tasks import Level
 from flashbulb.envs.registry import PhysicsBackend
 from flashbulb.jit import jit, jit_inline
 
 GRAVITY, MAGNETIC = 9.81, -0.5
-UNDISTURBED = 1e-10, 1e-9  # tolerance in position and velocity of a body on its undisturbed path
-SETTLING_STEPS = 60  # after which an untouched vase is at rest
-GREMLIN_SWAY = 0.01  # upper bound of a gremlin's motion within one step
 FAR = 0.4  # beyond which the robot can touch neither box nor button
-TAKEN_OFF = 0.18  # height at which a box cannot touch the floor in any orientation
 
 Poses = tuple[np.ndarray, np.ndarray]
 
 
 class FreeMotion(NamedTuple):
-    """The Point's inertia, and the undisturbed path of the level's free boxes, one row per step of an episode."""
+    """The Point's inertia, and the path of the level's free boxes."""
 
     inertia_damped: Inertia  # with the damping of a substep: M + h D
     inertia: Inertia  # M
-    path: np.ndarray  # (steps, 6): position relative to the box's place in the layout, then velocity
-    at_rest: bool  # whether the path ends at rest
+    boxes: BoxPath
 
 
 @structref.register
@@ -114,38 +108,15 @@ class PointPhysics:
 
 @cache
 def free_motion(level: Level, backend: PhysicsBackend) -> FreeMotion:
-    """Take the inertia from the mass matrix, and let MuJoCo simulate one episode with the robot far away."""
-    point = ROBOTS["Point"]
+    """Take the inertia from the mass matrix."""
     model = build_model("Point", level)
-    rules = task_rules(level, model, point.qpos, point.sensors)
     data, mass_matrix = mujoco.MjData(model), np.zeros((model.nv, model.nv))
     mujoco.mj_forward(model, data)
     mujoco.mj_fullM(model, data, mass_matrix)
     mass, lever, moment = mass_matrix[0, 0], mass_matrix[1, 2], mass_matrix[2, 2]
-    h = rules.timestep
+    h = float(model.opt.timestep)
     inertia_damped = inertia_of(mass + h * SLIDE_DAMPING, lever, moment + h * HINGE_DAMPING)
-    inertia = inertia_of(mass, lever, moment)
-    at_rest = rules.gremlins[0] == rules.gremlins[1]
-    if not len(rules.free):
-        return FreeMotion(inertia_damped, inertia, np.zeros((1, 6)), at_rest)
-    single = empty_state(1, rules, model)
-    physics = MujocoPhysics(model, rules, single, 1, backend)
-    single.objects[0, :, 0] = 10.0 * np.arange(len(rules.keepout))  # far from each other
-    place_bodies(single, rules, np.array([0]))
-    row, column, speed = rules.free[0]
-    steps = SETTLING_STEPS if at_rest else rules.episode_steps
-    path = np.zeros((steps + 1, 6))
-    for k in range(steps + 1):
-        path[k, :3] = single.physics[0, column : column + 3] - [single.objects[0, row, 0], 0.0, 0.0]
-        path[k, 3:] = single.physics[0, speed : speed + 3]
-        physics.advance(np.array([0]), np.zeros((1, 2)))
-    physics.close()
-    if at_rest:  # boxes fall straight down; other components are rounding errors
-        path[:, [0, 1, 3, 4]] = 0.0
-    else:  # how a gremlin leaves the floor depends on its yaw, so its path is unknown until it has done so
-        started = (path[:, 2] > TAKEN_OFF) & (np.linalg.norm(path[:, 3:], axis=1) * 10 * rules.timestep < GREMLIN_SWAY)
-        path[~started] = np.nan
-    return FreeMotion(inertia_damped, inertia, path, at_rest)
+    return FreeMotion(inertia_damped, inertia_of(mass, lever, moment), box_path("Point", level, backend))
 
 
 @jit
@@ -209,45 +180,15 @@ def _load(state: TaskState, rules: Rules, lanes: np.ndarray, actions: np.ndarray
 
 
 @jit_inline
-def _steps_so_far(time: float, timestep: float) -> int:
-    return int(time / (SUBSTEPS * timestep) + 0.5)
-
-
-@jit_inline
 def _keep_undisturbed(state: TaskState, rules: Rules, motion: FreeMotion, lanes: np.ndarray, free: np.ndarray) -> None:
-    """Clear `free` where a box is not on its undisturbed path, upright and at the yaw it was placed with."""
     for j in range(len(lanes)):
-        row = state.physics[lanes[j]]
-        k = _steps_so_far(row[0], rules.timestep)
-        known = len(rules.free) == 0 or motion.at_rest or k + 1 < len(motion.path)
-        free[j] &= known and abs(row[0] - k * SUBSTEPS * rules.timestep) <= 1e-9
-        if free[j]:
-            for f in range(len(rules.free)):
-                body, column, speed = rules.free[f]
-                now, placed = motion.path[min(k, len(motion.path) - 1)], state.objects[lanes[j], body]
-                free[j] &= _box_undisturbed(row[column:], row[speed:], now, placed, motion.at_rest)
-
-
-@jit_inline
-def _box_undisturbed(box: np.ndarray, rates: np.ndarray, now: np.ndarray, placed: np.ndarray, at_rest: bool) -> bool:
-    near, slow = UNDISTURBED
-    for d in range(3):
-        base = placed[d] if d < 2 and not at_rest else 0.0
-        if (d == 2 or not at_rest) and not abs(box[d] - base - now[d]) < near:
-            return False
-        if not (abs(rates[d] - now[3 + d]) < slow and abs(rates[3 + d]) < slow):
-            return False
-    if not (abs(box[4]) < near and abs(box[5]) < near):
-        return False
-    if at_rest:
-        return True
-    return abs(box[3] - math.cos(placed[2] / 2)) < near and abs(box[6] - math.sin(placed[2] / 2)) < near
+        free[j] &= boxes_undisturbed(state.physics[lanes[j]], state.objects[lanes[j]], rules, motion.boxes)
 
 
 @jit_inline
 def _keep_clear(step_path: np.ndarray, state: TaskState, rules: Rules, lanes: np.ndarray, free: np.ndarray) -> None:
     """Clear `free` where the robot may touch a box or a button somewhere on its path."""
-    slack = GREMLIN_SWAY if rules.gremlins[1] > rules.gremlins[0] else 0.0
+    slack = gremlin_sway(rules)
     for j in range(len(lanes)):
         x, y, travel = step_path[0, X + j], step_path[0, Y + j], 0.0
         for k in range(len(step_path) - 1):
@@ -283,18 +224,10 @@ def _write(
         if not free[j]:
             continue
         row, objects = state.physics[lanes[j]], state.objects[lanes[j]]
-        k = _steps_so_far(row[0], rules.timestep)
         row[1], row[2], row[3] = at[X + j], at[Y + j], at[YAW + j]
         row[rules.velocity], row[rules.velocity + 1], row[rules.velocity + 2] = at[U + j], at[V + j], at[W + j]
-        for _ in range(substeps):  # added up like the simulator does
-            row[0] += rules.timestep
-        for f in range(len(rules.free) if substeps else 0):
-            body, column, speed = rules.free[f]
-            after = motion.path[min(k + 1, len(motion.path) - 1)]
-            row[column + 2] = after[2]
-            copy(after[3:], row[speed:], 3)
-            if not motion.at_rest:
-                row[column], row[column + 1] = objects[body, 0] + after[0], objects[body, 1] + after[1]
+        if substeps:
+            finish_step(row, objects, rules, motion.boxes)
 
 
 @jit_inline

@@ -1,0 +1,339 @@
+"""The equations of the Car on the floor: a box on two driven wheels and a ball, as MuJoCo computes them.
+
+Wheels and ball are symmetric about their joints. So in the robot's frame its mass matrix is constant, and the angles of
+the joints act on nothing.
+
+The unknowns of `car_contact.py` are here u = (a, alpha, s_left, s_right, sigma): acceleration of the robot's origin,
+its angular acceleration, those of the wheels about their hinges, and that of the ball relative to the world. All
+vectors are in world axes. The contacts are those of the ends of the left and of the right wheel, and of the ball.
+"""
+
+from __future__ import annotations
+
+import math
+
+import mujoco
+import numpy as np
+
+from flashbulb.envs.navigation.car_contact import (
+    AXES,
+    CONTACT_MEMORY,
+    CONTACTS,
+    DIRECTION,
+    FORCE,
+    J_SIZE,
+    JACOBIAN,
+    MASS_MATRIX,
+    REFERENCE,
+    STIFFNESS,
+    N,
+    U,
+    multiply,
+    solve_contacts,
+)
+from flashbulb.jit import jit_helper
+
+GRAVITY = 9.81
+RADIUS = 0.05  # of wheels and ball
+WHEEL_X, WHEEL_HALF = 0.13, 0.025  # middle of a wheel, and half its width
+WHEEL_Y, BALL_Y, CENTRES_Z = 0.1, -0.1, -0.05
+DAMPING, MOTOR_LIMIT = 0.001, 0.02
+SLIDE, ROLL, TWIST = 1.0, 0.0001, 0.005  # friction coefficients of all contacts
+# MuJoCo's contact parameters (solref 0.02 1, solimp 0.9 0.95 0.001 0.5 2): a contact of depth r and speed v is pulled
+# to the acceleration -b v - k d(r) r, where the impedance d grows from 0.9 to 0.95 within a millimetre.
+SOFT, STIFF, WIDTH, TIME_CONSTANT = 0.9, 0.95, 0.001, 0.02
+CONTACT_B = 2 / (STIFF * TIME_CONSTANT)
+CONTACT_K = 1 / (STIFF * TIME_CONSTANT) ** 2
+UNCERTAIN = 1e-11  # a distance at which rounding may decide whether there is a contact
+
+A, ALPHA, HINGES, SIGMA = 0, 3, 6, 8  # offsets in u
+BALL = 4  # its contact, after two of each wheel
+# The array of a Car, continued: pose and rates. The robot's angular velocity is in world axes, and the ball's, relative
+# to the robot, in the robot's axes: neither changes when the body turns about it.
+POS, QUAT, HINGE_ANGLES, BALL_QUAT, LINEAR, ANGULAR, HINGE_RATES, BETA = (
+    CONTACT_MEMORY + k for k in (0, 3, 7, 9, 13, 16, 19, 21)
+)
+ROTATION, BALL_ROTATION = BETA + 3, BETA + 12  # 3 x 3; of the robot in the world, of the ball in the robot
+SPIN = BALL_ROTATION + 9  # angular momentum
+# Constants in the robot's frame: mass times centre of mass; inertia about the origin, where wheels are part of the body
+# and the ball is a point; acceleration of the robot (6) per torque (3), with the joints' damping in a substep.
+OWN_FIRST, OWN_INERTIA, DAMPED = SPIN + 3, SPIN + 6, SPIN + 15
+MASS, WHEEL, BALL_INERTIA = DAMPED + 18, DAMPED + 19, DAMPED + 20  # moments of inertia about the joints
+OWN_STIFFNESS = DAMPED + 21  # D (1 - d) / d of a contact of a wheel, and of the ball
+STEP = OWN_STIFFNESS + 2  # seconds of a substep
+CAR_MEMORY = STEP + 1
+
+
+def new_car(model: mujoco.MjModel) -> np.ndarray:
+    """The array of a Car with all constants, which follow from the mass matrix at the initial pose."""
+    data, matrix, at = mujoco.MjData(model), np.zeros((model.nv, model.nv)), np.zeros(CAR_MEMORY)
+    mujoco.mj_forward(model, data)
+    mujoco.mj_fullM(model, data, matrix)
+    wheel, ball, h = matrix[6, 6], matrix[8, 8], model.opt.timestep
+    at[MASS], at[WHEEL], at[BALL_INERTIA], at[STEP] = matrix[0, 0], wheel, ball, h
+    np.fill_diagonal(at[MASS_MATRIX : MASS_MATRIX + N * N].reshape(N, N), matrix.diagonal()[:N])
+    base = matrix[:6, :6].copy()
+    base[3:, 3:] -= ball * np.eye(3)
+    at[OWN_FIRST : OWN_FIRST + 3] = base[5, 1], base[3, 2], base[4, 0]
+    at[OWN_INERTIA : OWN_INERTIA + 9] = base[3:, 3:].ravel()
+    # 1 / D = 2 mu^2 (1 - d) / d (1 + mu^2) w for all rows of a pyramid with slide friction mu = 1
+    weights = [model.body_invweight0[model.body(name).id, 0] for name in ("left", "rear")]
+    at[OWN_STIFFNESS : OWN_STIFFNESS + 2] = 1 / (4 * np.array(weights))
+    # M + h D with the joints eliminated, see `move_car`
+    base[3, 3] -= 2 * wheel**2 / (wheel + h * DAMPING)
+    base[3:, 3:] += _kappa(ball, h) * np.eye(3)
+    at[DAMPED : DAMPED + 18] = np.linalg.inv(base)[:, 3:].ravel()
+    # The constant entries of the Jacobians: a contact's axes are z; x, y; rolls about x, y; twist about z.
+    jacobians = at[JACOBIAN : JACOBIAN + CONTACTS * J_SIZE].reshape(CONTACTS, AXES, N)
+    jacobians[:, 0, 2], jacobians[:, 1, 0], jacobians[:, 2, 1] = 1.0, SLIDE, SLIDE
+    for axis, friction in enumerate((ROLL, ROLL, TWIST)):
+        jacobians[:BALL, 3 + axis, ALPHA + axis] = jacobians[BALL, 3 + axis, SIGMA + axis] = friction
+    return at
+
+
+@jit_helper
+def _kappa(inertia: float, h: float) -> float:
+    """The torque that a damped joint takes up in a substep, per difference of angular accelerations."""
+    return h * DAMPING * inertia / (h * DAMPING + inertia)
+
+
+@jit_helper
+def _make_rotation(at: np.ndarray, quat: int, r: int) -> None:
+    """The matrix at offset r of the quaternion at offset quat."""
+    w, x = at[quat], at[quat + 1]
+    y, z = at[quat + 2], at[quat + 3]
+    at[r], at[r + 1], at[r + 2] = w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)
+    at[r + 3], at[r + 4], at[r + 5] = 2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)
+    at[r + 6], at[r + 7], at[r + 8] = 2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z
+
+
+@jit_helper
+def _normalise(at: np.ndarray, q: int) -> None:
+    square = 0.0
+    for k in range(4):
+        square += at[q + k] * at[q + k]
+    for k in range(4):
+        at[q + k] /= math.sqrt(square)
+
+
+@jit_helper
+def _turn(at: np.ndarray, quat: int, x: float, y: float, z: float) -> None:
+    """Rotate by the angular velocity (x, y, z), given in the quaternion's own frame, for one substep."""
+    speed = math.sqrt(x * x + y * y + z * z)
+    if speed < 1e-15:
+        return
+    half = 0.5 * at[STEP] * speed
+    c, s = math.cos(half), math.sin(half) / speed
+    x, y, z = x * s, y * s, z * s
+    q0, q1 = at[quat], at[quat + 1]
+    q2, q3 = at[quat + 2], at[quat + 3]
+    at[quat] = q0 * c - q1 * x - q2 * y - q3 * z
+    at[quat + 1] = q0 * x + q1 * c + q2 * z - q3 * y
+    at[quat + 2] = q0 * y - q1 * z + q2 * c + q3 * x
+    at[quat + 3] = q0 * z + q1 * y - q2 * x + q3 * c
+    _normalise(at, quat)
+
+
+@jit_helper
+def _times(at: np.ndarray, r: int, x: float, y: float, z: float) -> tuple[float, float, float]:
+    """The matrix at offset r times a vector: from its frame into the outer one."""
+    return (
+        at[r] * x + at[r + 1] * y + at[r + 2] * z,
+        at[r + 3] * x + at[r + 4] * y + at[r + 5] * z,
+        at[r + 6] * x + at[r + 7] * y + at[r + 8] * z,
+    )
+
+
+@jit_helper
+def into_frame(at: np.ndarray, r: int, x: float, y: float, z: float) -> tuple[float, float, float]:
+    """The vector in the axes of the frame at offset r."""
+    return (
+        at[r] * x + at[r + 3] * y + at[r + 6] * z,
+        at[r + 1] * x + at[r + 4] * y + at[r + 7] * z,
+        at[r + 2] * x + at[r + 5] * y + at[r + 8] * z,
+    )
+
+
+@jit_helper
+def _fill_mass_matrix(at: np.ndarray) -> None:
+    """M in world axes; its diagonal outside the inertia is constant."""
+    m, r = MASS_MATRIX, ROTATION
+    x, y, z = _times(at, r, at[OWN_FIRST], at[OWN_FIRST + 1], at[OWN_FIRST + 2])
+    # a and alpha: the cross product with mass times centre of mass
+    at[m + 4], at[m + N + 5], at[m + 2 * N + 3] = z, x, y
+    at[m + 5], at[m + N + 3], at[m + 2 * N + 4] = -y, -z, -x
+    for j in range(3):
+        for k in range(3):
+            at[m + N * (3 + k) + j] = at[m + N * j + 3 + k]
+        # R I R', and the hinges along the robot's x
+        row = r + 3 * j
+        tx, ty, tz = into_frame(at, OWN_INERTIA, at[row], at[row + 1], at[row + 2])
+        for k in range(3):
+            column = r + 3 * k
+            at[m + N * (3 + j) + 3 + k] = tx * at[column] + ty * at[column + 1] + tz * at[column + 2]
+        for s in range(HINGES, SIGMA):
+            at[m + N * s + 3 + j] = at[m + N * (3 + j) + s] = at[WHEEL] * at[row]
+
+
+@jit_helper
+def _touch(at: np.ndarray, c: int, distance: float, px: float, py: float, pz: float) -> None:
+    """Enter contact c of a point; what its joint adds to the Jacobian is there already. Velocities are in DIRECTION."""
+    jacobian = JACOBIAN + J_SIZE * c
+    normal, slides = jacobian + ALPHA, jacobian + N + ALPHA  # the columns of alpha
+    at[normal], at[normal + 1] = py, -px
+    at[slides + 1], at[slides + 2] = SLIDE * pz, -SLIDE * py
+    at[slides + N], at[slides + N + 2] = -SLIDE * pz, SLIDE * px
+    x = -distance / WIDTH
+    y = 1.0 if x >= 1.0 else 2 * x * x if x <= 0.5 else 1 - 2 * (1 - x) * (1 - x)
+    d = SOFT + y * (STIFF - SOFT)
+    at[STIFFNESS + c] = at[OWN_STIFFNESS + c // BALL] * d / (1 - d)
+    reference = REFERENCE + AXES * c
+    multiply(at, jacobian, AXES, DIRECTION, reference)
+    for k in range(AXES):
+        at[reference + k] *= CONTACT_B
+    at[reference] += CONTACT_K * d * distance
+
+
+@jit_helper
+def _find_contacts(at: np.ndarray) -> bool:
+    """Fill the contacts with the floor; false if rounding may decide which there are."""
+    ex, ey, ez = at[ROTATION], at[ROTATION + 3], at[ROTATION + 6]  # the axle
+    # from the axle to the lowest line of a wheel: radius times (e_z e - z) / |e_z e - z|
+    level = math.sqrt(1 - ez * ez)
+    dx, dy, dz = RADIUS / level * ez * ex, RADIUS / level * ez * ey, -RADIUS * level
+    certain = True
+    for c in range(BALL):
+        side, end = WHEEL_X if c >= 2 else -WHEEL_X, WHEEL_HALF if c % 2 else -WHEEL_HALF
+        px, py, pz = _times(at, ROTATION, side + end, WHEEL_Y, CENTRES_Z)
+        distance = at[POS + 2] + pz + dz
+        certain &= abs(distance) > UNCERTAIN
+        at[STIFFNESS + c] = 0.0
+        if distance <= 0.0:
+            z = dz - 0.5 * distance  # the point is in the middle between floor and wheel
+            hinge = JACOBIAN + J_SIZE * c + HINGES + c // 2
+            at[hinge] = ex * dy - ey * dx
+            at[hinge + N], at[hinge + 2 * N] = SLIDE * (ey * z - ez * dy), SLIDE * (ez * dx - ex * z)
+            at[hinge + 3 * N], at[hinge + 4 * N], at[hinge + 5 * N] = ROLL * ex, ROLL * ey, TWIST * ez
+            _touch(at, c, distance, px + dx, py + dy, pz + z)
+    px, py, pz = _times(at, ROTATION, 0.0, BALL_Y, CENTRES_Z)
+    distance = at[POS + 2] + pz - RADIUS
+    certain &= abs(distance) > UNCERTAIN
+    at[STIFFNESS + BALL] = 0.0
+    if distance <= 0.0:  # sigma is relative to the world, so the robot acts on the ball's centre only
+        below, slides = RADIUS + 0.5 * distance, JACOBIAN + J_SIZE * BALL + N + SIGMA
+        at[slides + 1], at[slides + N] = -SLIDE * below, SLIDE * below
+        _touch(at, BALL, distance, px, py, pz)
+    return certain
+
+
+@jit_helper
+def accelerate(at: np.ndarray, left_motor: float, right_motor: float) -> bool:
+    """Write the accelerations to U, which holds a first guess; false if MuJoCo must compute them."""
+    _make_rotation(at, QUAT, ROTATION)
+    _fill_mass_matrix(at)
+    wx, wy, wz = at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2]
+    left, right = at[HINGE_RATES], at[HINGE_RATES + 1]
+    bx, by, bz = _times(at, ROTATION, at[BETA], at[BETA + 1], at[BETA + 2])
+    v, f = DIRECTION, FORCE  # velocities in the order of the unknowns
+    for k in range(3):
+        at[v + A + k], at[v + ALPHA + k] = at[LINEAR + k], at[ANGULAR + k]
+    at[v + HINGES], at[v + HINGES + 1] = left, right
+    at[v + SIGMA], at[v + SIGMA + 1], at[v + SIGMA + 2] = wx + bx, wy + by, wz + bz
+    if not _find_contacts(at):
+        return False
+    # Centrifugal force -w x (w x h) with h = mass times centre of mass, and weight
+    h0, h1, h2 = at[MASS_MATRIX + N + 5], at[MASS_MATRIX + 2 * N + 3], at[MASS_MATRIX + 4]
+    along, square = wx * h0 + wy * h1 + wz * h2, wx * wx + wy * wy + wz * wz
+    at[f] = square * h0 - along * wx
+    at[f + 1] = square * h1 - along * wy
+    at[f + 2] = square * h2 - along * wz - at[MASS] * GRAVITY
+    # Gyroscopic torque -w x (I w + spin of the wheels), weight at its lever, and damping of the ball
+    for j in range(3):
+        row = MASS_MATRIX + N * (3 + j) + 3
+        at[SPIN + j] = at[row] * wx + at[row + 1] * wy + at[row + 2] * wz + at[row + 3] * (left + right)
+    lx, ly, lz = at[SPIN], at[SPIN + 1], at[SPIN + 2]
+    at[f + 3] = wz * ly - wy * lz - h1 * GRAVITY + DAMPING * bx
+    at[f + 4] = wx * lz - wz * lx + h0 * GRAVITY + DAMPING * by
+    at[f + 5] = wy * lx - wx * ly + DAMPING * bz
+    at[f + 6], at[f + 7] = left_motor - DAMPING * left, right_motor - DAMPING * right
+    # sigma adds up the joints' accelerations, without the change w x beta that follows from the robot's rotation
+    ball = at[BALL_INERTIA]
+    at[f + 8] = -DAMPING * bx - ball * (wy * bz - wz * by)
+    at[f + 9] = -DAMPING * by - ball * (wz * bx - wx * bz)
+    at[f + 10] = -DAMPING * bz - ball * (wx * by - wy * bx)
+    return solve_contacts(at) > 0
+
+
+@jit_helper
+def move_car(at: np.ndarray) -> None:
+    """A substep with the accelerations in U: semi-implicit Euler, implicit in the joints' damping.
+
+    MuJoCo solves (M + h D) u' = M u. With the joints eliminated, the robot's acceleration changes by DAMPED times the
+    torque that the joints no longer take up; s' = share (s - e . (alpha' - alpha)), and sigma' - alpha' = share
+    (sigma - alpha'), each with the share I / (I + h D) of its joint.
+    """
+    h, r, torque, change = at[STEP], ROTATION, DIRECTION + 6, DIRECTION
+    pull, kappa = _kappa(at[WHEEL], h) * (at[U + HINGES] + at[U + HINGES + 1]), _kappa(at[BALL_INERTIA], h)
+    for k in range(3):
+        at[torque + k] = pull * at[r + 3 * k] + kappa * (at[U + SIGMA + k] - at[U + ALPHA + k])
+    tx, ty, tz = into_frame(at, r, at[torque], at[torque + 1], at[torque + 2])
+    for k in range(0, 6, 3):
+        x, y, z = _times(at, DAMPED + 3 * k, tx, ty, tz)
+        at[change + k], at[change + k + 1], at[change + k + 2] = _times(at, r, x, y, z)
+    share, along = h * at[WHEEL] / (at[WHEEL] + h * DAMPING), 0.0
+    for k in range(3):
+        along += at[r + 3 * k] * at[change + ALPHA + k]
+    for k in range(2):
+        at[HINGE_RATES + k] += share * (at[U + HINGES + k] - along)
+        at[HINGE_ANGLES + k] += h * at[HINGE_RATES + k]
+    share = h * at[BALL_INERTIA] / (at[BALL_INERTIA] + h * DAMPING)
+    for k in range(3):
+        alpha = at[U + ALPHA + k] + at[change + ALPHA + k]
+        at[torque + k] = share * (at[U + SIGMA + k] - alpha)
+        at[ANGULAR + k] += h * alpha
+        at[LINEAR + k] += h * (at[U + k] + at[change + k])
+        at[POS + k] += h * at[LINEAR + k]
+    x, y, z = into_frame(at, r, at[torque], at[torque + 1], at[torque + 2])
+    x, y, z = at[BETA] + x, at[BETA + 1] + y, at[BETA + 2] + z
+    at[BETA], at[BETA + 1], at[BETA + 2] = x, y, z
+    # beta is in the robot's axes, not in the ball's: seen from there the conjugate turns, the other way
+    _conjugate(at, BALL_QUAT)
+    _turn(at, BALL_QUAT, -x, -y, -z)
+    _conjugate(at, BALL_QUAT)
+    x, y, z = into_frame(at, r, at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2])
+    _turn(at, QUAT, x, y, z)
+
+
+@jit_helper
+def _conjugate(at: np.ndarray, quat: int) -> None:
+    for k in range(1, 4):
+        at[quat + k] = -at[quat + k]
+
+
+@jit_helper
+def load_car(at: np.ndarray, row: np.ndarray, v: int) -> None:
+    """From a row of `TaskState.physics`, velocities from v on. MuJoCo's angular velocities are in the axes of the body
+    that turns."""
+    for k in range(13):
+        at[POS + k] = row[1 + k]
+    _normalise(at, QUAT)
+    _normalise(at, BALL_QUAT)
+    _make_rotation(at, QUAT, ROTATION)
+    _make_rotation(at, BALL_QUAT, BALL_ROTATION)
+    for k in range(11):
+        at[LINEAR + k] = row[v + k]
+    at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2] = _times(at, ROTATION, row[v + 3], row[v + 4], row[v + 5])
+    at[BETA], at[BETA + 1], at[BETA + 2] = _times(at, BALL_ROTATION, row[v + 8], row[v + 9], row[v + 10])
+
+
+@jit_helper
+def store_car(at: np.ndarray, row: np.ndarray, v: int) -> None:
+    """Into a row of `TaskState.physics`."""
+    _make_rotation(at, QUAT, ROTATION)
+    _make_rotation(at, BALL_QUAT, BALL_ROTATION)
+    for k in range(13):
+        row[1 + k] = at[POS + k]
+    for k in range(11):
+        row[v + k] = at[LINEAR + k]
+    row[v + 3], row[v + 4], row[v + 5] = into_frame(at, ROTATION, at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2])
+    row[v + 8], row[v + 9], row[v + 10] = into_frame(at, BALL_ROTATION, at[BETA], at[BETA + 1], at[BETA + 2])
