@@ -145,14 +145,14 @@ def test_runs_of_other_settings_are_no_seeds_of_each_other(tmp_path, capsys, mon
     drawn = []
     monkeypatch.setattr(learning_curves, "draw_panel", lambda axes, group, name, colours: drawn.append(group))
     assert run(["plot", str(paths[0]), f"{paths[0]}/../run0", str(paths[1]), "-o", str(tmp_path / "c.png")]) == 0
-    assert len(drawn[0]["cpo"].values["cost"]) == 2, "the same run twice is one"
+    assert len(drawn[1]["cpo"].values["cost"]) == 2, "the same run twice is one"
 
 
 def test_two_seeds_show_their_range(monkeypatch):
     from flashbulb.plots import learning_curves
 
     values = {"cost": np.array([[1.0, 2.0], [3.0, 6.0]])}
-    curves = learning_curves.Curves("cpo", np.array([1.0, 2.0]), values, {25.0})
+    curves = learning_curves.Curves("cpo", np.array([1.0, 2.0]), values, {"cost": {25.0}})
     axes = learning_curves.new_figure(3, 3).subplots()
     bands = []
     monkeypatch.setattr(axes, "fill_between", lambda steps, low, high, **_: bands.append((low.tolist(), high.tolist())))

@@ -208,7 +208,7 @@ def _episode(env: Any, actions: list[Any]) -> list[np.ndarray]:
     for action in actions:
         step = read_step(env.step(action))
         numbers = step.reward, step.cost, step.terminated, step.truncated, *step.costs.values()
-        seen += [np.asarray(step.obs).copy(), np.array(numbers)]
+        seen += [np.asarray(step.obs).copy(), np.nan_to_num(numbers)]  # NaN: a named cost that is no number
         if step.terminated or step.truncated:
             break
     return seen

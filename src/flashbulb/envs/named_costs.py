@@ -67,8 +67,14 @@ class NamedCosts:
 
 
 def with_named_costs(env: CostVectorEnv, names: Sequence[str]) -> CostVectorEnv:
-    """The environment that returns these costs; as it is if there are no names."""
-    return NamedCosts(env, names) if names else env
+    """The environment with these costs, closed if it does not have them; as it is if there are no names."""
+    if not names:
+        return env
+    try:
+        return NamedCosts(env, names)
+    except BaseException:
+        env.close()
+        raise
 
 
 def cost_axis(env: CostVectorEnv) -> tuple[int, ...]:
