@@ -359,7 +359,7 @@ class Config:
     them). The latter is less noisy with many environments and short segments, and needs `stagger`."""
     cost_normalise: Literal["none", "scale", "standardise"] = "none"
     """Costs that the critic learns: as they are, over their running standard deviation, or minus their running mean as
-    well (the authors' code). J_C and the limit stay as they are (`memory/extrinsic_scale.py`)."""
+    well (the authors' code). J_C and the limit stay as they are (`cost_units.py`)."""
     cost_advantage: Literal["centred", "standardised"] = "centred"
     """Cost advantages that a Lagrange multiplier weighs. Standardised, lambda has the same meaning for all tasks."""
     threads: PositiveInt | None = None

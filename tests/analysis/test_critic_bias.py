@@ -15,9 +15,9 @@ from flashbulb.analysis.critic_bias import measure_bias, risky, state_bias
 from flashbulb.analysis.fresh_episodes import FrozenAgent, play, r_squared
 from flashbulb.analysis.statistics import CONFIDENCE
 from flashbulb.cli.main import run as command
+from flashbulb.cost_units import CostUnits
 from flashbulb.envs import make
 from flashbulb.errors import UsageError
-from flashbulb.memory.extrinsic_scale import CostUnits
 from flashbulb.normaliser import Normaliser
 from flashbulb.storage.csv_log import read_csv
 from flashbulb.training.bias_monitor import COLUMNS

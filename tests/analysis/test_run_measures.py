@@ -97,7 +97,7 @@ def test_measures_agree_with_what_a_run_counts(tmp_path):
         costs = rng.integers(0, 2, (50, 2)).astype(float)
         episode = float(rng.uniform(0, 6))
         episodes, means = SimpleNamespace(costs=[episode]), SimpleNamespace(cost=episode)
-        batch = SimpleNamespace(costs=costs, size=costs.size, episodes=episodes, means=means)
+        batch = SimpleNamespace(cost_sums=costs.sum(), size=costs.size, episodes=episodes, means=means)
         totals = totals.add(batch, limit)
         count, steps = int(totals.iterations), int(totals.steps)
         row = (0.0, episode, totals.cost / steps, totals.violations / count, totals.excess / count)

@@ -9,8 +9,8 @@ import numpy as np
 from flashbulb.algorithms.critics import Critics, values
 from flashbulb.algorithms.policy import Policy
 from flashbulb.analysis.rollout import Act, rollout
+from flashbulb.cost_units import CostUnits
 from flashbulb.envs import CostVectorEnv
-from flashbulb.memory.extrinsic_scale import CostUnits
 from flashbulb.normaliser import FrozenNormaliser
 
 AT_ONCE = 50  # steps whose states V_C sees in one call

@@ -16,8 +16,8 @@ from flashbulb.algorithms.networks import Layer, Network
 from flashbulb.algorithms.policy import Categorical, Gaussian, GaussianParams, policy_for
 from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.config import Config
+from flashbulb.cost_units import cost_units
 from flashbulb.errors import UsageError
-from flashbulb.memory.extrinsic_scale import cost_units
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
 from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, read_fields
 from flashbulb.storage.run_directory import PolicySpaces, RunDirectory, load_config, load_spaces

@@ -13,7 +13,7 @@ from flashbulb.algorithms.registry import algorithm_of
 from flashbulb.analysis.critic_bias import CriticBias, bias_num_envs, measure_bias
 from flashbulb.analysis.fresh_episodes import FrozenAgent
 from flashbulb.config import Config
-from flashbulb.memory.extrinsic_scale import cost_units
+from flashbulb.cost_units import cost_units
 from flashbulb.training.train_state import TrainState
 
 

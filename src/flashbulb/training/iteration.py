@@ -19,10 +19,10 @@ from flashbulb.algorithms.stream_registry import make_cost_stream
 from flashbulb.batch import Batch
 from flashbulb.config import Config
 from flashbulb.cores import thread_count
+from flashbulb.cost_units import learned_costs
 from flashbulb.envs import CostVectorEnv
 from flashbulb.errors import RunError
 from flashbulb.memory import CostStream, unsafe_states
-from flashbulb.memory.extrinsic_scale import learned_costs
 from flashbulb.memory.offline import load_transitions
 from flashbulb.memory.resampling import LogLikelihood, OfflinePool
 from flashbulb.training.collect import Sampler, collect

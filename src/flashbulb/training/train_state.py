@@ -13,11 +13,11 @@ import numpy as np
 
 from flashbulb.algorithms.learner import Learner, LearnerState
 from flashbulb.config import Config
+from flashbulb.cost_units import start_normaliser
 from flashbulb.envs import CostVectorEnv, State
 from flashbulb.envs.base import LidarGroups, lidar_groups_of, stagger_episodes
 from flashbulb.errors import UsageError
 from flashbulb.memory import Balance, FlashbulbMemory
-from flashbulb.memory.extrinsic_scale import start_normaliser
 from flashbulb.normaliser import Normaliser
 from flashbulb.storage.checkpoint import STATE_NAMES, Arrays, unflatten
 from flashbulb.training.collect import RunningEpisodes

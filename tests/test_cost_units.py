@@ -6,8 +6,8 @@ import pytest
 
 from flashbulb.algorithms.advantages import estimate_advantages
 from flashbulb.algorithms.registry import configure, get_algorithm
+from flashbulb.cost_units import cost_units, learned_costs, start_normaliser
 from flashbulb.errors import UsageError
-from flashbulb.memory.extrinsic_scale import cost_units, learned_costs, start_normaliser
 from tests.algorithms.test_estimates import CRITICS, sample
 
 
