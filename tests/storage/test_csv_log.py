@@ -3,8 +3,9 @@
 import numpy as np
 import pytest
 
-from flashbulb.storage.csv_log import CsvLog, read_csv, recorded_iterations
-from flashbulb.storage.run_list import last_tenth
+from flashbulb.errors import UsageError
+from flashbulb.storage.csv_log import CsvLog, check_rows, read_csv, recorded_iterations
+from flashbulb.storage.run_list import last_tenth, read_columns
 
 
 def test_rows_are_written_in_the_order_of_the_header(tmp_path):
@@ -12,6 +13,20 @@ def test_rows_are_written_in_the_order_of_the_header(tmp_path):
     CsvLog(path).write([{"iteration": 0, "x": 1.5, "y": 2}])
     CsvLog(path).write([{"iteration": 1, "y": 4, "x": 3.5}])
     assert path.read_bytes() == b"iteration,x,y\r\n0,1.5,2\r\n1,3.5,4\r\n"
+
+
+@pytest.mark.parametrize("name", [b"\xff", b"x" * 200_000])
+def test_a_header_that_is_no_text_or_has_no_end_is_one_sentence(name, tmp_path):
+    log = CsvLog(tmp_path / "metrics.csv")
+    log.write([{"iteration": 0, "cost": 0.5}])
+    sealed = log.seal()
+    log.path.write_bytes(log.path.read_bytes().replace(b"cost", name))
+    for use in (read_csv, read_columns, CsvLog, lambda path: check_rows(path, sealed, "it")):
+        with pytest.raises(
+            UsageError, match=r"^run: .*metrics.csv is damaged \(it is no CSV file: .*\); put it back"
+        ) as error:
+            use(log.path)
+        assert "\n" not in str(error.value)
 
 
 def test_a_new_column_is_added_and_empty_in_older_rows(tmp_path):

@@ -42,7 +42,7 @@ class CsvLog:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.begun = path.exists()
-        self.columns = _header(whole_lines(path)) if self.begun else []
+        self.columns = _header(path, whole_lines(path)) if self.begun else []
         self.size = path.stat().st_size if self.begun else 0
         self.rows = RowsHash(whole_lines(path)[1:] if self.begun else [])
 
@@ -73,7 +73,7 @@ class CsvLog:
 
     def _add_columns(self, new: list[str]) -> None:
         """Rewrite the file with these columns after its own ones; they are empty in the rows that it has."""
-        old = list(csv.reader(line.decode() for line in whole_lines(self.path)))[1:]
+        old = _fields(self.path, whole_lines(self.path))[1:]
         columns = [*self.columns, *new]
         rows = [dict(zip(self.columns, values, strict=True)) for values in old]
         self._replace(_text(columns, rows, header=True))
@@ -134,7 +134,7 @@ def check_rows(path: Path, sealed: Mapping[str, Any], checkpoint: str) -> None:
     if not sealed.get("rows"):
         return
     lines = whole_lines(path) if os.path.lexists(path) else []
-    columns, rows = _header(lines)[: sealed["columns"]], lines[1 : 1 + sealed["rows"]]
+    columns, rows = _header(path, lines)[: sealed["columns"]], lines[1 : 1 + sealed["rows"]]
     if len(rows) < sealed["rows"] or RowsHash(rows).seal(columns) != sealed["sha256"]:
         raise UsageError(
             f"run: {path} is damaged (its first {sealed['rows']} rows are not those of {checkpoint}); "
@@ -151,9 +151,17 @@ def _text(columns: list[str], rows: list[dict[str, float | int]] | list[dict[str
     return text.getvalue().encode()
 
 
-def _header(lines: list[bytes]) -> list[str]:
+def _header(path: Path, lines: list[bytes]) -> list[str]:
     """Names of the columns, as they are called today."""
-    return [RENAMED.get(name, name) for name in next(csv.reader(line.decode() for line in lines[:1]), [])]
+    return [RENAMED.get(name, name) for row in _fields(path, lines[:1]) for name in row]
+
+
+def _fields(path: Path, lines: list[bytes]) -> list[list[str]]:
+    """The fields of lines; refused where they are no text, or one of them is longer than any that we write."""
+    try:
+        return list(csv.reader(line.decode() for line in lines))
+    except (UnicodeDecodeError, csv.Error) as error:
+        raise UsageError(f"run: {path} is damaged (it is no CSV file: {error}); put it back as it was.") from None
 
 
 def whole_lines(path: Path) -> list[bytes]:
@@ -163,7 +171,7 @@ def whole_lines(path: Path) -> list[bytes]:
 def read_csv(path: Path) -> dict[str, np.ndarray]:
     """Columns of a file that may still be growing; an empty field is NaN."""
     lines = whole_lines(path)
-    names, rows = _header(lines), list(csv.reader(line.decode() for line in lines[1:]))
+    names, rows = _header(path, lines), _fields(path, lines[1:])
     columns = zip(*rows, strict=True) if rows else ([] for _ in names)
     return {
         name: np.array([float(value or "nan") for value in column]) for name, column in zip(names, columns, strict=True)

@@ -111,6 +111,8 @@ def read_columns(path: Path) -> dict[str, np.ndarray]:
         return read_csv(path)
     except FileNotFoundError:
         return {}
+    except UsageError:
+        raise
     except (OSError, ValueError, TypeError) as error:
         raise UsageError(f"run: {path} cannot be read ({error}).") from None
 
