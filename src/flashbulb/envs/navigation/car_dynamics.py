@@ -93,7 +93,7 @@ def step_cars(
     """Move the Cars that touch nothing but the floor by so many substeps and write their sensors.
 
     Environments that must be simulated stay unchanged; their positions in `indices` are written to `to_simulate`, and
-    their number is returned. `car` is the array of a Car as `new_car` makes it; it is not changed.
+    their number is returned. `car` is the array of a Car as `new_car` makes it; a copy is the memory of all of them.
     """
     count, at = 0, car.copy()
     for m in range(len(indices)):

@@ -3,9 +3,7 @@
 Wheels and ball are symmetric about their joints. So in the robot's frame its mass matrix is constant, and the angles of
 the joints act on nothing.
 
-The unknowns of `car_contact.py` are here u = (a, alpha, s_left, s_right, sigma): acceleration of the robot's origin,
-its angular acceleration, those of the wheels about their hinges, and that of the ball relative to the world. All
-vectors are in world axes. The contacts are those of the ends of the left and of the right wheel, and of the ball.
+The unknowns and contacts are those of `car_contact.py`; vectors are in world axes.
 """
 
 from __future__ import annotations
@@ -16,19 +14,29 @@ import mujoco
 import numpy as np
 
 from flashbulb.envs.navigation.car_contact import (
+    ALPHA,
     AXES,
+    AXLE,
+    BALL,
+    BALL_INERTIA,
+    CONTACT,
     CONTACT_MEMORY,
-    CONTACTS,
+    CONTACT_SIZE,
     DIRECTION,
+    FIRST,
     FORCE,
-    J_SIZE,
-    JACOBIAN,
-    MASS_MATRIX,
+    HINGES,
+    INERTIA,
+    LEVER,
+    MASS,
+    POINT,
     REFERENCE,
-    STIFFNESS,
-    N,
+    SIGMA,
+    WHEEL,
+    A,
+    D,
     U,
-    multiply,
+    contact_rates,
     solve_contacts,
 )
 from flashbulb.jit import jit_helper
@@ -38,7 +46,6 @@ RADIUS = 0.05  # of wheels and ball
 WHEEL_X, WHEEL_HALF = 0.13, 0.025  # middle of a wheel, and half its width
 WHEEL_Y, BALL_Y, CENTRES_Z = 0.1, -0.1, -0.05
 DAMPING, MOTOR_LIMIT = 0.001, 0.02
-SLIDE, ROLL, TWIST = 1.0, 0.0001, 0.005  # friction coefficients of all contacts
 # MuJoCo's contact parameters (solref 0.02 1, solimp 0.9 0.95 0.001 0.5 2): a contact of depth r and speed v is pulled
 # to the acceleration -b v - k d(r) r, where the impedance d grows from 0.9 to 0.95 within a millimetre.
 SOFT, STIFF, WIDTH, TIME_CONSTANT = 0.9, 0.95, 0.001, 0.02
@@ -46,21 +53,15 @@ CONTACT_B = 2 / (STIFF * TIME_CONSTANT)
 CONTACT_K = 1 / (STIFF * TIME_CONSTANT) ** 2
 UNCERTAIN = 1e-11  # a distance at which rounding may decide whether there is a contact
 
-A, ALPHA, HINGES, SIGMA = 0, 3, 6, 8  # offsets in u
-BALL = 4  # its contact, after two of each wheel
 # The array of a Car, continued: pose and rates. The robot's angular velocity is in world axes, and the ball's, relative
 # to the robot, in the robot's axes: neither changes when the body turns about it.
 POS, QUAT, HINGE_ANGLES, BALL_QUAT, LINEAR, ANGULAR, HINGE_RATES, BETA = (
     CONTACT_MEMORY + k for k in (0, 3, 7, 9, 13, 16, 19, 21)
 )
 ROTATION, BALL_ROTATION = BETA + 3, BETA + 12  # 3 x 3; of the robot in the world, of the ball in the robot
-SPIN = BALL_ROTATION + 9  # angular momentum
-# Constants in the robot's frame: mass times centre of mass; inertia about the origin, where wheels are part of the body
-# and the ball is a point; acceleration of the robot (6) per torque (3), with the joints' damping in a substep.
-OWN_FIRST, OWN_INERTIA, DAMPED = SPIN + 3, SPIN + 6, SPIN + 15
-MASS, WHEEL, BALL_INERTIA = DAMPED + 18, DAMPED + 19, DAMPED + 20  # moments of inertia about the joints
-OWN_STIFFNESS = DAMPED + 21  # D (1 - d) / d of a contact of a wheel, and of the ball
-STEP = OWN_STIFFNESS + 2  # seconds of a substep
+# Constants in the robot's frame, as FIRST and INERTIA are in world axes; the acceleration of the robot (6) per torque
+# (3), with the joints' damping in a substep; D (1 - d) / d of a contact of a wheel, of the ball; seconds of a substep.
+OWN_FIRST, OWN_INERTIA, DAMPED, OWN_STIFFNESS, STEP = (BALL_ROTATION + k for k in (9, 12, 18, 36, 38))
 CAR_MEMORY = STEP + 1
 
 
@@ -71,11 +72,10 @@ def new_car(model: mujoco.MjModel) -> np.ndarray:
     mujoco.mj_fullM(model, data, matrix)
     wheel, ball, h = matrix[6, 6], matrix[8, 8], model.opt.timestep
     at[MASS], at[WHEEL], at[BALL_INERTIA], at[STEP] = matrix[0, 0], wheel, ball, h
-    np.fill_diagonal(at[MASS_MATRIX : MASS_MATRIX + N * N].reshape(N, N), matrix.diagonal()[:N])
     base = matrix[:6, :6].copy()
     base[3:, 3:] -= ball * np.eye(3)
     at[OWN_FIRST : OWN_FIRST + 3] = base[5, 1], base[3, 2], base[4, 0]
-    at[OWN_INERTIA : OWN_INERTIA + 9] = base[3:, 3:].ravel()
+    at[OWN_INERTIA : OWN_INERTIA + 6] = base[[3, 4, 5, 3, 3, 4], [3, 4, 5, 4, 5, 5]]
     # 1 / D = 2 mu^2 (1 - d) / d (1 + mu^2) w for all rows of a pyramid with slide friction mu = 1
     weights = [model.body_invweight0[model.body(name).id, 0] for name in ("left", "rear")]
     at[OWN_STIFFNESS : OWN_STIFFNESS + 2] = 1 / (4 * np.array(weights))
@@ -83,11 +83,6 @@ def new_car(model: mujoco.MjModel) -> np.ndarray:
     base[3, 3] -= 2 * wheel**2 / (wheel + h * DAMPING)
     base[3:, 3:] += _kappa(ball, h) * np.eye(3)
     at[DAMPED : DAMPED + 18] = np.linalg.inv(base)[:, 3:].ravel()
-    # The constant entries of the Jacobians: a contact's axes are z; x, y; rolls about x, y; twist about z.
-    jacobians = at[JACOBIAN : JACOBIAN + CONTACTS * J_SIZE].reshape(CONTACTS, AXES, N)
-    jacobians[:, 0, 2], jacobians[:, 1, 0], jacobians[:, 2, 1] = 1.0, SLIDE, SLIDE
-    for axis, friction in enumerate((ROLL, ROLL, TWIST)):
-        jacobians[:BALL, 3 + axis, ALPHA + axis] = jacobians[BALL, 3 + axis, SIGMA + axis] = friction
     return at
 
 
@@ -155,49 +150,40 @@ def into_frame(at: np.ndarray, r: int, x: float, y: float, z: float) -> tuple[fl
 
 
 @jit_helper
-def _fill_mass_matrix(at: np.ndarray) -> None:
-    """M in world axes; its diagonal outside the inertia is constant."""
-    m, r = MASS_MATRIX, ROTATION
-    x, y, z = _times(at, r, at[OWN_FIRST], at[OWN_FIRST + 1], at[OWN_FIRST + 2])
-    # a and alpha: the cross product with mass times centre of mass
-    at[m + 4], at[m + N + 5], at[m + 2 * N + 3] = z, x, y
-    at[m + 5], at[m + N + 3], at[m + 2 * N + 4] = -y, -z, -x
+def _turn_inertia(at: np.ndarray) -> None:
+    """From the robot's frame into world axes: FIRST, INERTIA = R I R', and the axle, which is the robot's x."""
+    r, i = ROTATION, OWN_INERTIA
+    at[FIRST], at[FIRST + 1], at[FIRST + 2] = _times(at, r, at[OWN_FIRST], at[OWN_FIRST + 1], at[OWN_FIRST + 2])
+    at[AXLE], at[AXLE + 1], at[AXLE + 2] = at[r], at[r + 3], at[r + 6]
     for j in range(3):
-        for k in range(3):
-            at[m + N * (3 + k) + j] = at[m + N * j + 3 + k]
-        # R I R', and the hinges along the robot's x
-        row = r + 3 * j
-        tx, ty, tz = into_frame(at, OWN_INERTIA, at[row], at[row + 1], at[row + 2])
-        for k in range(3):
-            column = r + 3 * k
-            at[m + N * (3 + j) + 3 + k] = tx * at[column] + ty * at[column + 1] + tz * at[column + 2]
-        for s in range(HINGES, SIGMA):
-            at[m + N * s + 3 + j] = at[m + N * (3 + j) + s] = at[WHEEL] * at[row]
+        x, y, z = at[r + 3 * j], at[r + 3 * j + 1], at[r + 3 * j + 2]
+        tx = x * at[i] + y * at[i + 3] + z * at[i + 4]
+        ty = x * at[i + 3] + y * at[i + 1] + z * at[i + 5]
+        tz = x * at[i + 4] + y * at[i + 5] + z * at[i + 2]
+        for k in range(j + 1):
+            entry = INERTIA + (j if j == k else 2 + j + k)
+            at[entry] = tx * at[r + 3 * k] + ty * at[r + 3 * k + 1] + tz * at[r + 3 * k + 2]
 
 
 @jit_helper
 def _touch(at: np.ndarray, c: int, distance: float, px: float, py: float, pz: float) -> None:
-    """Enter contact c of a point; what its joint adds to the Jacobian is there already. Velocities are in DIRECTION."""
-    jacobian = JACOBIAN + J_SIZE * c
-    normal, slides = jacobian + ALPHA, jacobian + N + ALPHA  # the columns of alpha
-    at[normal], at[normal + 1] = py, -px
-    at[slides + 1], at[slides + 2] = SLIDE * pz, -SLIDE * py
-    at[slides + N], at[slides + N + 2] = -SLIDE * pz, SLIDE * px
+    """Enter contact c, whose lever is there already; the velocities are in DIRECTION."""
+    p = CONTACT + c * CONTACT_SIZE
+    at[p + POINT], at[p + POINT + 1], at[p + POINT + 2] = px, py, pz
     x = -distance / WIDTH
     y = 1.0 if x >= 1.0 else 2 * x * x if x <= 0.5 else 1 - 2 * (1 - x) * (1 - x)
     d = SOFT + y * (STIFF - SOFT)
-    at[STIFFNESS + c] = at[OWN_STIFFNESS + c // BALL] * d / (1 - d)
-    reference = REFERENCE + AXES * c
-    multiply(at, jacobian, AXES, DIRECTION, reference)
+    at[p + D] = at[OWN_STIFFNESS + c // BALL] * d / (1 - d)
+    contact_rates(at, c, DIRECTION, p + REFERENCE)
     for k in range(AXES):
-        at[reference + k] *= CONTACT_B
-    at[reference] += CONTACT_K * d * distance
+        at[p + REFERENCE + k] *= CONTACT_B
+    at[p + REFERENCE] += CONTACT_K * d * distance
 
 
 @jit_helper
 def _find_contacts(at: np.ndarray) -> bool:
     """Fill the contacts with the floor; false if rounding may decide which there are."""
-    ex, ey, ez = at[ROTATION], at[ROTATION + 3], at[ROTATION + 6]  # the axle
+    ex, ey, ez = at[AXLE], at[AXLE + 1], at[AXLE + 2]
     # from the axle to the lowest line of a wheel: radius times (e_z e - z) / |e_z e - z|
     level = math.sqrt(1 - ez * ez)
     dx, dy, dz = RADIUS / level * ez * ex, RADIUS / level * ez * ey, -RADIUS * level
@@ -207,21 +193,19 @@ def _find_contacts(at: np.ndarray) -> bool:
         px, py, pz = _times(at, ROTATION, side + end, WHEEL_Y, CENTRES_Z)
         distance = at[POS + 2] + pz + dz
         certain &= abs(distance) > UNCERTAIN
-        at[STIFFNESS + c] = 0.0
+        p = CONTACT + c * CONTACT_SIZE
+        at[p + D] = 0.0
         if distance <= 0.0:
             z = dz - 0.5 * distance  # the point is in the middle between floor and wheel
-            hinge = JACOBIAN + J_SIZE * c + HINGES + c // 2
-            at[hinge] = ex * dy - ey * dx
-            at[hinge + N], at[hinge + 2 * N] = SLIDE * (ey * z - ez * dy), SLIDE * (ez * dx - ex * z)
-            at[hinge + 3 * N], at[hinge + 4 * N], at[hinge + 5 * N] = ROLL * ex, ROLL * ey, TWIST * ez
+            at[p + LEVER], at[p + LEVER + 1], at[p + LEVER + 2] = ey * z - ez * dy, ez * dx - ex * z, ex * dy - ey * dx
             _touch(at, c, distance, px + dx, py + dy, pz + z)
     px, py, pz = _times(at, ROTATION, 0.0, BALL_Y, CENTRES_Z)
     distance = at[POS + 2] + pz - RADIUS
     certain &= abs(distance) > UNCERTAIN
-    at[STIFFNESS + BALL] = 0.0
-    if distance <= 0.0:  # sigma is relative to the world, so the robot acts on the ball's centre only
-        below, slides = RADIUS + 0.5 * distance, JACOBIAN + J_SIZE * BALL + N + SIGMA
-        at[slides + 1], at[slides + N] = -SLIDE * below, SLIDE * below
+    p = CONTACT + BALL * CONTACT_SIZE
+    at[p + D] = 0.0
+    if distance <= 0.0:
+        at[p + LEVER] = RADIUS + 0.5 * distance
         _touch(at, BALL, distance, px, py, pz)
     return certain
 
@@ -230,7 +214,7 @@ def _find_contacts(at: np.ndarray) -> bool:
 def accelerate(at: np.ndarray, left_motor: float, right_motor: float) -> bool:
     """Write the accelerations to U, which holds a first guess; false if MuJoCo must compute them."""
     _make_rotation(at, QUAT, ROTATION)
-    _fill_mass_matrix(at)
+    _turn_inertia(at)
     wx, wy, wz = at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2]
     left, right = at[HINGE_RATES], at[HINGE_RATES + 1]
     bx, by, bz = _times(at, ROTATION, at[BETA], at[BETA + 1], at[BETA + 2])
@@ -242,16 +226,16 @@ def accelerate(at: np.ndarray, left_motor: float, right_motor: float) -> bool:
     if not _find_contacts(at):
         return False
     # Centrifugal force -w x (w x h) with h = mass times centre of mass, and weight
-    h0, h1, h2 = at[MASS_MATRIX + N + 5], at[MASS_MATRIX + 2 * N + 3], at[MASS_MATRIX + 4]
+    h0, h1, h2 = at[FIRST], at[FIRST + 1], at[FIRST + 2]
     along, square = wx * h0 + wy * h1 + wz * h2, wx * wx + wy * wy + wz * wz
     at[f] = square * h0 - along * wx
     at[f + 1] = square * h1 - along * wy
     at[f + 2] = square * h2 - along * wz - at[MASS] * GRAVITY
     # Gyroscopic torque -w x (I w + spin of the wheels), weight at its lever, and damping of the ball
-    for j in range(3):
-        row = MASS_MATRIX + N * (3 + j) + 3
-        at[SPIN + j] = at[row] * wx + at[row + 1] * wy + at[row + 2] * wz + at[row + 3] * (left + right)
-    lx, ly, lz = at[SPIN], at[SPIN + 1], at[SPIN + 2]
+    i, spin = INERTIA, at[WHEEL] * (left + right)
+    lx = at[i] * wx + at[i + 3] * wy + at[i + 4] * wz + spin * at[AXLE]
+    ly = at[i + 3] * wx + at[i + 1] * wy + at[i + 5] * wz + spin * at[AXLE + 1]
+    lz = at[i + 4] * wx + at[i + 5] * wy + at[i + 2] * wz + spin * at[AXLE + 2]
     at[f + 3] = wz * ly - wy * lz - h1 * GRAVITY + DAMPING * bx
     at[f + 4] = wx * lz - wz * lx + h0 * GRAVITY + DAMPING * by
     at[f + 5] = wy * lx - wx * ly + DAMPING * bz
