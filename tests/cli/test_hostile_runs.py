@@ -28,6 +28,15 @@ def flashbulb(capsys, *words):
     return stop.value.code, out.out + out.err
 
 
+def left_out(capsys, runs):
+    """The one sentence of `flashbulb runs` about a run that it leaves out."""
+    code, text = flashbulb(capsys, "runs", runs)
+    (about,) = [line for line in text.splitlines() if line.startswith("flashbulb: ")]
+    assert code == 0
+    assert " is left out: " in about
+    return text
+
+
 def sentence(capsys, *words):
     code, text = flashbulb(capsys, *words)
     assert code in (1, 2), text
@@ -39,17 +48,17 @@ def sentence(capsys, *words):
 def test_letters_in_a_first_column(made, capsys):
     path = made / "metrics.csv"
     path.write_bytes(path.read_bytes().replace(b"\n0,", b"\nx,"))
-    for words in (["resume", made], ["runs", made.parent]):
-        assert "metrics.csv" in sentence(capsys, *words)
+    assert "metrics.csv" in sentence(capsys, "resume", made)
+    assert "metrics.csv" in left_out(capsys, made.parent)
     sentence(capsys, "plot", made)
 
 
 def test_a_misspelt_header(made, capsys):
     path = made / "metrics.csv"
     path.write_bytes(path.read_bytes().replace(b"cost", b"csot"))
-    assert "metrics.csv has no column 'cost'" in sentence(capsys, "runs", made.parent)
+    assert "metrics.csv has no column 'cost'" in left_out(capsys, made.parent)
     path.write_bytes(path.read_bytes().replace(b"steps", b"stpes"))
-    assert "metrics.csv has no column 'steps'" in sentence(capsys, "runs", made.parent)
+    assert "metrics.csv has no column 'steps'" in left_out(capsys, made.parent)
 
 
 def memory_as_checkpoint(made):
@@ -121,7 +130,8 @@ def test_escapes_in_names_do_not_reach_the_terminal(made, capsys):
     saved = json.loads((renamed / "config.json").read_text())
     saved["config"]["env"] = "a\x1b]0;title\x07:b"
     (renamed / "config.json").write_text(json.dumps(saved))
-    for words in (["runs", renamed.parent], ["export", renamed], ["verify", renamed]):
+    assert "\x1b" not in left_out(capsys, renamed.parent)
+    for words in (["export", renamed], ["verify", renamed]):
         assert "\x1b" not in sentence(capsys, *words)
     assert printable("Grüße, \u202e\x1b[1m") == "Grüße, \\u202e\\x1b[1m"
 

@@ -113,7 +113,7 @@ def test_a_copy_of_a_run_is_no_other_seed(tmp_path, capsys, monkeypatch):
     drawn = []
     monkeypatch.setattr(learning_curves, "draw_panel", lambda axes, group, name, colours: drawn.append(group))
     assert run(["plot", *map(str, (first, copy, other)), "-o", str(tmp_path / "c.png")]) == 0
-    assert drawn[0]["cpo"].values["cost"][:, 0].tolist() == [0.0, 1.0]
+    assert drawn[1]["cpo"].values["cost"][:, 0].tolist() == [0.0, 1.0]
     said = f"flashbulb: {copy} is left out: it has the settings and the seed of {first}, so it is no other sample.\n"
     assert capsys.readouterr().err == said
     assert run(["report", *map(str, (first, copy, other)), "-o", str(tmp_path / "r.html"), "--episodes", "0"]) == 0
