@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 READY := $(VENV)/.ready
 
-.PHONY: train test test-all lint format bench bench-learning docs clean
+.PHONY: train test test-all lint format bench bench-learning mutants docs clean
 
 train: $(READY)  ## a short run of the recommended algorithm that ends with a readable result and a figure
 	$(BIN)/flashbulb train mice-salient SafetyPointGoal1-v0 --seed 0 --steps 1e6 --cost-limit 25 --violations 0.1
@@ -33,6 +33,9 @@ docs: $(READY)  ## the documentation site, in build/site; fails on a dead link o
 
 bench-learning: $(READY)  ## every algorithm at one length, beside published results; goes on where it was stopped
 	$(BIN)/python -m benchmarks.learning --scale $(or $(SCALE),short)
+
+mutants: $(READY)  ## whether the tests notice faults; goes on where it was stopped (SAMPLE=150 SEED=0)
+	nice $(BIN)/python -m tests.mutation --sample $(or $(SAMPLE),150) --seed $(or $(SEED),0)
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'flashbulb needs Python 3.11 or newer, this is ' + sys.version.split()[0])"

@@ -1,0 +1,213 @@
+"""`make mutants`: put faults into the code, one at a time, and see whether a test fails.
+
+    python -m tests.mutation --sample 150 --seed 0
+
+Each mutant is written into a copy of the package, and the tests that run its line are started in a fork of this
+process, which has imported the libraries but not the package. Results go to a CSV file at once; what is in there
+already, for the same code and seed, is not run again. mutmut leaves out functions with decorators, which all of our
+compiled ones have, and cosmic-ray runs the whole suite for each mutant; so this is our own.
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import csv
+import os
+import resource
+import shutil
+import signal
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.mutation.line_tests import (
+    OPTIONS,
+    ROOT,
+    SOURCE,
+    TESTED,
+    LineTests,
+    choose_tests,
+    statement_lines,
+    use_package,
+)
+from tests.mutation.line_tests import test_files as files_of
+from tests.mutation.operators import Mutant, mutants_of, sample
+
+COLUMNS = ("module", "line", "operator", "before", "after", "outcome", "tests", "seconds", "key")
+KILLED = ("killed", "timeout")
+MOST_SECONDS = 60.0  # of processor time, of the tests of one mutant
+STANDSTILL = 60.0  # seconds: a mutant that uses no processor time for so long is stuck
+LIBRARIES = ("jax", "optax", "numba", "scipy.stats", "scipy.optimize", "gymnasium", "mujoco", "matplotlib.figure",
+             "rich.console", "safetensors.numpy", "tensorboardX", "hypothesis", "coverage", "yaml")  # fmt: skip
+
+
+def all_mutants() -> list[Mutant]:
+    paths = [path for package in TESTED for path in sorted((SOURCE / package).glob("*.py"))]
+    return [mutant for path in paths for mutant in mutants_of(f"{path.parent.name}/{path.name}", path.read_bytes())]
+
+
+class Runner:
+    """A copy of the package to put faults into, and processes to run tests on it."""
+
+    def __init__(self, place: Path, maps: Path) -> None:
+        self.place, self.maps = place, maps
+        self.package = Path(shutil.copytree(SOURCE, place / "src" / "flashbulb"))
+        maps.mkdir(parents=True, exist_ok=True)
+
+    def fork(self, work: Callable[[], int], seconds: float) -> int | None:
+        """The exit code of `work` in a process of its own, or None if it took more processor time or stood still."""
+        child = os.fork()
+        if child == 0:
+            os.setpgid(0, 0)
+            output = os.open(self.place / "output.txt", os.O_WRONLY | os.O_CREAT | os.O_TRUNC)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            resource.setrlimit(resource.RLIMIT_CPU, (int(seconds) + 1, int(seconds) + 2))
+            code = 3
+            try:
+                use_package(self.package.parent)
+                code = work()
+            finally:
+                os._exit(code)
+        ticks, looked = -1, time.monotonic()
+        while (done := os.waitpid(child, os.WNOHANG))[0] == 0:
+            time.sleep(0.1)
+            if time.monotonic() - looked > STANDSTILL:
+                before, ticks, looked = ticks, _ticks(child), time.monotonic()
+                if ticks == before:
+                    break
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(child, signal.SIGKILL)  # with what its tests have left running
+        if done[0] == 0:
+            os.waitpid(child, 0)
+            return None
+        return os.WEXITSTATUS(done[1]) if os.WIFEXITED(done[1]) else None
+
+    def outcome(self, mutant: Mutant) -> tuple[str, int]:
+        """killed, timeout, survived or untested; and the number of tests that were chosen."""
+        path = self.package / mutant.module
+        source = path.read_bytes()
+        lines, tried, left = statement_lines(source, mutant.line), 0, MOST_SECONDS
+        for file in files_of(mutant.module):  # the likeliest first: most mutants need no other
+            known = LineTests(file, self.maps).load(lambda known: self.fork(known.record, 600))
+            tests, seconds = choose_tests(mutant.module, lines, known, left)
+            if not tests:
+                continue
+            tried, left = tried + len(tests), left - seconds
+            with self.mutated(path, mutant.apply(source)):
+                code = self.fork(lambda tests=tests: int(pytest.main([*OPTIONS, "-x", *tests])), 30 + 3 * seconds)
+            if code in (3, 5):  # pytest itself failed, or found none of the tests
+                raise RuntimeError((self.place / "output.txt").read_text())
+            if code != 0:
+                return "timeout" if code is None else "killed", tried
+        return "survived" if tried else "untested", tried
+
+    @contextlib.contextmanager
+    def mutated(self, path: Path, text: bytes) -> Iterator[None]:
+        """Another text in a file of the copy. What Python and Numba have compiled of it may not hide that."""
+        source, changed = path.read_bytes(), path.stat().st_mtime_ns
+        compiled = {file: file.read_bytes() for file in (path.parent / "__pycache__").glob(f"{path.stem}.*")}
+        for file in compiled:
+            file.unlink()
+        path.write_bytes(text)
+        yield
+        path.write_bytes(source)
+        os.utime(path, ns=(changed, changed))
+        for file in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+            file.unlink()
+        for file, content in compiled.items():
+            file.write_bytes(content)
+
+
+def _ticks(group: int) -> int:
+    """Processor time that the processes of a group have used."""
+    total = 0
+    for path in Path("/proc").glob("[0-9]*/stat"):
+        with contextlib.suppress(OSError):  # it has just ended
+            fields = path.read_text().rpartition(")")[2].split()
+            total += int(fields[11]) + int(fields[12]) if int(fields[2]) == group else 0
+    return total
+
+
+def run(chosen: list[Mutant], results: Path, maps: Path, seconds: float = float("inf")) -> list[dict[str, str]]:
+    """The rows of these mutants, those of an earlier call included; no new one is begun after so many seconds."""
+    known = {row["key"]: row for row in read(results)}
+    begun = time.monotonic()
+    with tempfile.TemporaryDirectory() as place:
+        runner = Runner(Path(place), maps)
+        for mutant in chosen:
+            if mutant.key in known or time.monotonic() - begun > seconds:
+                continue
+            started = time.monotonic()
+            outcome, tests = runner.outcome(mutant)
+            texts = (" ".join(text.split()) for text in (mutant.before, mutant.after))
+            cells = (mutant.module, mutant.line, mutant.operator, *texts, outcome, tests)
+            cells = (*cells, f"{time.monotonic() - started:.0f}", mutant.key)
+            known[mutant.key] = dict(zip(COLUMNS, map(str, cells), strict=True))
+            write(results, list(known.values()))
+            print(f"{outcome:9} {mutant.module}:{mutant.line} {mutant.operator}: {cells[3]} -> {cells[4]}", flush=True)
+    return [known[mutant.key] for mutant in chosen if mutant.key in known]
+
+
+def read(results: Path) -> list[dict[str, str]]:
+    if not results.exists():
+        return []
+    with results.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def write(results: Path, rows: list[dict[str, str]]) -> None:
+    with results.open("w", newline="") as file:
+        writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows, key=lambda row: (row["module"], int(row["line"]), row["key"])))
+
+
+def table(rows: list[dict[str, str]]) -> str:
+    """Killed and surviving mutants by module and package, as Markdown."""
+    lines = ["| module | mutants | killed | survived | untested |", "| --- | ---: | ---: | ---: | ---: |"]
+    modules = sorted({row["module"] for row in rows})
+    for name in (*modules, *(f"{package}/" for package in TESTED), ""):
+        found = [row["outcome"] for row in rows if row["module"].startswith(name)]
+        if found:
+            killed = sum(outcome in KILLED for outcome in found)
+            counts = len(found), killed, found.count("survived"), found.count("untested")
+            lines.append(f"| {name or 'all'} | " + " | ".join(map(str, counts)) + " |")
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0])
+    parser.add_argument("--sample", type=int, default=150)
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no mutant after so many seconds")
+    parser.add_argument("--results", type=Path, default=ROOT / "results" / "mutants.csv")
+    parser.add_argument("--maps", type=Path, default=ROOT / ".mutants")
+    parser.add_argument("--only", default="", help="the beginning of a module's name, such as memory/balance")
+    arguments = parser.parse_args()
+    prepare()
+    mutants = [mutant for mutant in all_mutants() if mutant.module.startswith(arguments.only)]
+    chosen = sample(mutants, arguments.sample, arguments.seed)
+    rows = run(chosen, arguments.results, arguments.maps, arguments.seconds)
+    print(table(rows))
+    return 0
+
+
+def prepare() -> None:
+    """Import what every fork needs, but nothing of the package, and compute nothing."""
+    sys.dont_write_bytecode = True  # Python tells versions of a file apart by the second
+    import tests.conftest  # noqa: F401  (JAX's cache, before JAX)
+
+    for name in LIBRARIES:
+        __import__(name)
+    os.environ["HYPOTHESIS_STORAGE_DIRECTORY"] = tempfile.mkdtemp(prefix="hypothesis-")
+    os.environ["PYTHONDONTWRITEBYTECODE"] = "1"
+
+
+if __name__ == "__main__":
+    sys.exit(main())
