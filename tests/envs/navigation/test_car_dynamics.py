@@ -21,7 +21,7 @@ def _compiled_step(env, state, actions, substeps=SUBSTEPS):
 
 
 def _solve_exactly(model):
-    """The model's tolerance, 1e-12, stops some steps 1e-7 short of the minimum. No step takes 20 iterations."""
+    """The model's tolerance, 1e-12, stops some steps 1e-7 short of the minimum. 20 iterations are enough."""
     model.opt.tolerance, model.opt.iterations = 0.0, 20
 
 
