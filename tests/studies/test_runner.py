@@ -169,5 +169,5 @@ def test_bad_input_is_one_sentence(options, message, tmp_path, monkeypatch):
 def test_without_a_name_the_command_lists_the_studies(capsys):
     assert run(["study"]) == 0
     lines = capsys.readouterr().out.splitlines()
-    assert len(lines) == 12
+    assert len(lines) == 13
     assert lines[0].split()[:3] == ["underestimation", "Figure", "2"]
