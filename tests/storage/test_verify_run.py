@@ -1,6 +1,7 @@
 """`flashbulb verify`: every file of a run that decides or holds results is protected."""
 
 import json
+import os
 import shutil
 
 import numpy as np
@@ -10,7 +11,8 @@ from rich.console import Console
 from flashbulb.algorithms.registry import configure
 from flashbulb.cli.main import run as cli
 from flashbulb.errors import UsageError
-from flashbulb.storage.csv_log import CsvLog, check_rows
+from flashbulb.storage.checkpoint import load_arrays
+from flashbulb.storage.csv_log import CsvLog, check_rows, read_csv
 from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.storage.verify_run import verify
 from flashbulb.training.loop import resume, train
@@ -57,6 +59,42 @@ def test_every_byte_of_the_rows_counts(name, run):
     (run / "checkpoints/000006.safetensors").unlink()
     with pytest.raises(UsageError, match=f"{name} is damaged"):
         resume(run, Console(quiet=True), trusted_env=WALK)
+
+
+SEALED = ("metrics.csv", "episodes.csv", "timing.csv", "checkpoints/*.safetensors", "memories/*.safetensors")
+DAMAGES = int(os.environ.get("FLASHBULB_DAMAGES", "1000"))
+
+
+def damaged(data, rng):
+    """A bit flipped, bytes cut out, put in, zeroed or moved, at a random place."""
+    at, size = int(rng.integers(len(data))), int(rng.integers(1, 40))
+    before, part, after = data[:at], data[at : at + size], data[at + size :]
+    flipped = bytes([data[at] ^ 1 << int(rng.integers(8))]) + data[at + 1 :]
+    ways = [flipped, after, rng.bytes(size) + data[at:], b"", bytes(size) + after, after[:size] + part + after[size:]]
+    return before + ways[rng.integers(len(ways))]
+
+
+def contents(path):
+    """What is read from a file, to the last bit."""
+    read = load_arrays(path) if path.suffix == ".safetensors" else read_csv(path)
+    return {name: array.tobytes() for name, array in read.items()}
+
+
+@pytest.mark.parametrize("count", [50, pytest.param(DAMAGES, marks=pytest.mark.slow)])
+def test_a_damage_is_found_or_changes_no_number(count, run):
+    rng, found = np.random.default_rng(count), 0
+    files = [path for pattern in SEALED for path in sorted(run.glob(pattern))]
+    known = {path: contents(path) for path in files}
+    for _ in range(count):
+        path = files[rng.integers(len(files))]
+        whole = path.read_bytes()
+        path.write_bytes(damaged(whole, rng))
+        problems = verify(run).problems
+        assert problems or contents(path) == known[path], path.name
+        found += bool(problems)
+        path.write_bytes(whole)
+    assert found > 0.9 * count
+    assert not verify(run).problems
 
 
 def test_settings_spaces_checkpoints_and_memories_count(run, capsys):

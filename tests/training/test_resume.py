@@ -2,6 +2,7 @@
 
 import io
 import json
+import os
 import pickle
 import re
 import shutil
@@ -35,27 +36,38 @@ PAIRS = [
 ]
 
 
+KILLS = int(os.environ.get("FLASHBULB_KILLS", "1000"))  # of the slow tests together
+ALGORITHMS = ("mice-cpo", "mice-pid", "simmer-pid")
+TASKS = ("SafetySwimmerVelocity-v1", "SafetyPointGoal1-v0", FOREIGN)
+
+
 def kill_and_compare(algorithm, env, kills, seed, tmp_path):
-    untouched, killed = tmp_path / "untouched", tmp_path / "killed"
+    """Runs that are killed at most ten times each, all compared with one that is left alone."""
+    untouched, rng = tmp_path / "untouched", np.random.default_rng(seed)
     run_to_end(untouched, algorithm, env)
-    rng = np.random.default_rng(seed)
-    in_time = sum(kill_at_random(killed, algorithm, env, rng) for _ in range(kills))
-    assert in_time == kills
-    run_to_end(killed, algorithm, env)
-    assert_identical(untouched, killed, ITERATIONS)
-    return killed
+    for begin in range(0, kills, 10):
+        killed, count = tmp_path / f"killed{begin}", min(10, kills - begin)
+        in_time = sum(kill_at_random(killed, algorithm, env, rng) for _ in range(count))
+        assert in_time == count
+        run_to_end(killed, algorithm, env)
+        assert_identical(untouched, killed, ITERATIONS)
+        shutil.rmtree(killed)
 
 
-@pytest.mark.parametrize(("algorithm", "env"), PAIRS)
+# One of the three is enough between changes; the others have their turn in `make test-all`.
+@pytest.mark.parametrize(
+    ("algorithm", "env"), [PAIRS[0], *(pytest.param(*p, marks=pytest.mark.slow) for p in PAIRS[1:])]
+)
 def test_killed_at_random_moments_it_ends_as_if_it_had_not_been(algorithm, env, tmp_path):
     kill_and_compare(algorithm, env, kills=7, seed=0, tmp_path=tmp_path)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["mice-cpo", "mice-pid", "simmer-pid"])
-@pytest.mark.parametrize("env", ["SafetySwimmerVelocity-v1", "SafetyPointGoal1-v0", FOREIGN])
-def test_every_algorithm_on_every_kind_of_task_killed_ten_times(algorithm, env, tmp_path):
-    kill_and_compare(algorithm, env, kills=10, seed=1, tmp_path=tmp_path)
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("algorithm", ALGORITHMS)
+@pytest.mark.parametrize("env", TASKS)
+def test_every_algorithm_on_every_kind_of_task_killed_many_times(algorithm, env, tmp_path):
+    kill_and_compare(algorithm, env, -(-KILLS // (len(ALGORITHMS) * len(TASKS))), seed=1, tmp_path=tmp_path)
 
 
 @pytest.fixture(scope="module")
