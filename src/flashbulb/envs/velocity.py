@@ -47,6 +47,8 @@ def make(
 class VelocityTask:
     """`num_envs` copies of one robot on an endless straight track."""
 
+    max_episode_steps = 1000
+
     def __init__(
         self,
         env_id: str,
@@ -55,7 +57,7 @@ class VelocityTask:
         threads: int | None,
         physics: PhysicsBackend | None = None,
         speed_limit: float | None = None,
-        episode_steps: int = 1000,
+        episode_steps: int = max_episode_steps,
     ) -> None:
         self.env_id, self.num_envs, self.max_episode_steps = env_id, num_envs, episode_steps
         self.robot = ROBOTS[env_id.removeprefix("Safety").removesuffix("Velocity-v1")]
