@@ -1,6 +1,7 @@
 """Return against cost of every run in some tables of measures: `python results/frontier.py OUTPUT.png MEASURES.csv...`.
 
-One panel per task, over the last tenth of each run; a small dot per run, the mean of a label large.
+One panel per task of which there are runs of three labels or more, over the last tenth of each run; a small dot per run,
+the mean of a label large. All tables must be of runs of one length.
 """
 
 from __future__ import annotations
@@ -20,7 +21,8 @@ def main(output: str, *tables: str) -> None:
     rows = [row for table in tables for row in csv.DictReader(Path(table).read_text().splitlines())]
     for row in rows:
         row.setdefault("algorithm", row.get("recipe", ""))  # the name of the column in older tables
-    tasks = list(dict.fromkeys(row["task"] for row in rows))
+    labels = {task: {row["label"] for row in rows if row["task"] == task} for task in (row["task"] for row in rows)}
+    tasks = [task for task, own in labels.items() if len(own) >= 3]
     colours = choose_colours({row["label"]: row["algorithm"] for row in rows})
     figure = Figure(figsize=(4.6 * len(tasks), 3.8), layout="constrained")
     for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):

@@ -152,7 +152,7 @@ _ALL = (
         "limit",
         "Ours",
         "Who stays under the limit while learning: return against cost, and violations.",
-        "trpo-pid exceeds its limit in about a tenth of the iterations; whether a memory lowers that is open.",
+        "mice-salient and trpo-pid exceed the limit in about a tenth of the iterations, the former less often.",
         (
             *_algorithms("trpo-pid", "mice-salient"),
             *_algorithms("cpo", "mice-cpo", "pid-lag", "mice-pid", "c-trpo", "sb-trpo", "cup", "saute", "simmer-pid"),
