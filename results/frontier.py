@@ -1,7 +1,7 @@
 """Return against cost of every run in some tables of measures: `python results/frontier.py OUTPUT.png MEASURES.csv...`.
 
-One panel per task of which there are runs of three labels or more, over the last tenth of each run; a small dot per run,
-the mean of a label large. All tables must be of runs of one length.
+One panel per task that has runs of three labels or more, over the last tenth of each run; a small dot per run, the
+mean of a label large. All tables must be of runs of one length.
 """
 
 from __future__ import annotations
