@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from flashbulb.config import Config
 from flashbulb.cost_units import cost_units
 from flashbulb.errors import UsageError
 from flashbulb.normaliser import FrozenNormaliser, Normaliser
+from flashbulb.shown_text import note_all
 from flashbulb.storage.checkpoint import Arrays, Checkpoints, Damaged, read_fields
 from flashbulb.storage.run_directory import PolicySpaces, RunDirectory, load_config, load_spaces
 
@@ -54,7 +54,7 @@ def newest_arrays(directory: Path) -> Arrays:
             return checkpoints.load(checkpoints.path(done)).arrays
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
-            print(f"flashbulb: {sentence}; the one before is used.", file=sys.stderr)
+            note_all([f"{sentence}; the one before is used."])
     raise UsageError(f"run: {directory} has no checkpoint that can be read; train for longer first.")
 
 

@@ -35,5 +35,5 @@ def verify_command(arguments: list[str]) -> int:
         print(printable(f"Problem: {problem}"))
     if verdict.problems:
         return 1
-    print(f"{options.run} is whole: {verdict.rows} iterations, {verdict.files} checkpoints and memories.")
+    print(printable(f"{options.run} is whole: {verdict.rows} iterations, {verdict.files} checkpoints and memories."))
     return 0

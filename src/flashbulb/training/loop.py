@@ -63,7 +63,7 @@ def train(
         with directory.locked():
             save_spaces(directory.path, parts.env)
             what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
-            console.print(what, soft_wrap=True, markup=False)
+            _say(console, what)
             try:
                 return _learn(config, directory, parts, state, console, tuple(callbacks))
             except (RunError, UsageError):
@@ -106,13 +106,13 @@ def resume(
         if state.iteration >= config.iterations:
             result = read_result(directory)
             draw(directory, config, result)
-            console.print(f"{directory.path} is finished; there is nothing to resume.", soft_wrap=True, markup=False)
+            _say(console, f"{directory.path} is finished; there is nothing to resume.")
             return result
         for change in changes_since(directory.path):
             note = f"flashbulb: warning: {change}; the run may not end exactly as it would have."
             print(printable(note), file=sys.stderr)
         what = f"{config.algorithm} on {config.env}, seed {config.seed}: {directory.path}"
-        console.print(f"{what}, after {state.iteration} iterations", soft_wrap=True, markup=False)
+        _say(console, f"{what}, after {state.iteration} iterations")
         return _learn(config, directory, parts, state, console, tuple(callbacks))
 
 
@@ -122,7 +122,7 @@ def _without_clock(config: Config, state: TrainState, console: Console) -> Confi
     if not config.stagger or clock_of(state.env) is not None:
         return config
     note = f"{config.env} cannot be staggered; J_C is estimated from its episodes instead."
-    console.print(note, soft_wrap=True, markup=False)
+    _say(console, note)
     return dataclasses.replace(config, stagger=False, cost_estimate="episodes")
 
 
@@ -179,7 +179,7 @@ def _learn(
     if callbacks.stopping and state.iteration < config.iterations:
         sentence = f"Stopped after {state.iteration} iterations: {callbacks.run.stop_reason}."
         how = directory.how_to_resume(config.env)
-        console.print(f"{sentence} To go on all the same: {how}", soft_wrap=True, markup=False)
+        _say(console, f"{sentence} To go on all the same: {how}")
     return recorder.finish(console)
 
 
@@ -196,7 +196,7 @@ def _newest_state(config: Config, directory: RunDirectory, parts: RunParts, cons
         path = checkpoints.path(done)
         if done > rows:
             sentence = f"{directory.metrics} ends before {path.name}; an earlier checkpoint is used."
-            console.print(sentence, soft_wrap=True, markup=False)
+            _say(console, sentence)
             continue
         try:
             file = checkpoints.load(path)
@@ -204,9 +204,14 @@ def _newest_state(config: Config, directory: RunDirectory, parts: RunParts, cons
             return restore(file.arrays, path, parts.env, parts.learner, config)
         except Damaged as error:
             sentence = str(error).removesuffix("; name another one.")
-            console.print(f"{sentence}; the one before is used.", soft_wrap=True, markup=False)
+            _say(console, f"{sentence}; the one before is used.")
     require_beginning(directory, rows, checkpoints.iterations(), config.checkpoint_every)
     return _first_state(config, parts)
+
+
+def _say(console: Console, sentence: str) -> None:
+    """Print a sentence in one line. It may have the name of a stranger's directory in it."""
+    console.print(printable(sentence), soft_wrap=True, markup=False)
 
 
 @contextlib.contextmanager

@@ -17,6 +17,7 @@ from flashbulb.config import Config
 from flashbulb.cost_limits import limit_columns, limits_of_rows
 from flashbulb.errors import RunError
 from flashbulb.plots.learning_curves import draw_run
+from flashbulb.shown_text import printable
 from flashbulb.storage.checkpoint import Checkpoints, best_feasible
 from flashbulb.storage.csv_log import CsvLog, CsvRow, read_csv
 from flashbulb.storage.loggers import TensorBoardLogger, WandbLogger
@@ -109,9 +110,8 @@ class Recorder:
         with writing(self.directory):
             result = read_result(self.directory)
             draw(self.directory, self.config, result)
-        console.print(
-            summary_text(result.metrics, self.config, self.directory), soft_wrap=True, highlight=False, markup=False
-        )
+        text = "\n".join(map(printable, summary_text(result.metrics, self.config, self.directory).split("\n")))
+        console.print(text, soft_wrap=True, highlight=False, markup=False)
         return result
 
 
