@@ -8,6 +8,7 @@ physics clips as well).
 from __future__ import annotations
 
 from functools import cached_property
+from typing import Any
 
 import mujoco
 import numpy as np
@@ -30,22 +31,25 @@ def make(
     seed: int,
     threads: int | None,
     physics: PhysicsBackend | None = None,
-    *,
-    speed_limit: float | None = None,
-    episode_steps: int = 1000,
+    **parameters: Any,
 ) -> VelocityTask:
-    """The task, or one with another speed above which a step costs 1, or with longer or shorter episodes."""
+    return VelocityTask(env_id, num_envs, seed, threads, physics, **parameters)
+
+
+def _check_parameters(speed_limit: Any, episode_steps: Any) -> None:
     number = isinstance(speed_limit, int | float) and not isinstance(speed_limit, bool) and 0 <= speed_limit < np.inf
     if speed_limit is not None and not number:
         raise UsageError(f"env_kwargs.speed_limit: {speed_limit!r} is not allowed; it must be a number of at least 0.")
     if isinstance(episode_steps, bool) or not isinstance(episode_steps, int) or not 1 <= episode_steps <= 100_000:
         allowed = "a whole number from 1 to 100000"
         raise UsageError(f"env_kwargs.episode_steps: {episode_steps!r} is not allowed; it must be {allowed}.")
-    return VelocityTask(env_id, num_envs, seed, threads, physics, speed_limit, episode_steps)
 
 
 class VelocityTask:
-    """`num_envs` copies of one robot on an endless straight track."""
+    """`num_envs` copies of one robot on an endless straight track.
+
+    A step above `speed_limit` costs 1 (default: the original's limit), an episode has `episode_steps`.
+    """
 
     max_episode_steps = 1000
 
@@ -59,6 +63,7 @@ class VelocityTask:
         speed_limit: float | None = None,
         episode_steps: int = max_episode_steps,
     ) -> None:
+        _check_parameters(speed_limit, episode_steps)
         self.env_id, self.num_envs, self.max_episode_steps = env_id, num_envs, episode_steps
         self.robot = ROBOTS[env_id.removeprefix("Safety").removesuffix("Velocity-v1")]
         self.speed_limit = self.robot.speed_limit if speed_limit is None else float(speed_limit)
