@@ -17,9 +17,6 @@ OUTSIDE = (
     r"METHOD\.md|peers\.md|shared/|specification, section|\bissue \d+"  # documents that are not in this repository
 )
 
-# What fails today, to be emptied: files whose references are outdated.
-KNOWN_OUTSIDE: set[str] = {"src/flashbulb/memory/intrinsic_cost.py"}
-KNOWN_PATHS: set[str] = {"src/flashbulb/jax_setup.py", "tests/mutation/test_mutants.py"}  # examples
 SMALL = ["--steps", "400", "--num-envs", "2", "--steps-per-iteration", "200", "--critic.passes", "1"]
 SMALL += ["--policy.hidden", "4", "--critic.hidden", "4"]
 OWN_ENVIRONMENT = """
@@ -183,7 +180,7 @@ def test_nothing_refers_to_documents_outside_the_repository():
     found = {
         relative(path) for path in [*TEXTS, *CODE] if path != Path(__file__) and re.search(OUTSIDE, path.read_text())
     }
-    assert not found - KNOWN_OUTSIDE
+    assert not found
 
 
 def missing_references(path: Path) -> list[str]:
@@ -201,7 +198,7 @@ def missing_references(path: Path) -> list[str]:
 
 def test_paths_named_in_docs_and_code_exist():
     missing = {relative(path): missing_references(path) for path in [*TEXTS, *CODE] if path != Path(__file__)}
-    assert {path: names for path, names in missing.items() if names and path not in KNOWN_PATHS} == {}
+    assert {path: names for path, names in missing.items() if names} == {}
 
 
 def test_links_lead_somewhere():

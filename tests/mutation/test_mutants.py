@@ -60,9 +60,13 @@ def test_a_mutant_keeps_its_key_when_lines_move():
 
 
 def test_a_sample_is_spread_over_packages_and_fixed_by_its_seed():
-    mutants = [m for name in ("a/m.py", "b/m.py", "b/n.py") for m in mutants_of(name, SOURCE)]
+    mutants = [
+        m
+        for name in ("memory/balance.py", "algorithms/cpo.py", "algorithms/critics.py")
+        for m in mutants_of(name, SOURCE)
+    ]
     chosen = sample(mutants, 20, seed=3)
-    assert sum(m.module.startswith("a/") for m in chosen) == 10
+    assert sum(m.module.startswith("memory/") for m in chosen) == 10
     assert sample(mutants[::-1], 20, seed=3) == chosen
     assert sample(mutants, 10, seed=3) == chosen[:10]
     assert sample(mutants, 20, seed=4) != chosen
@@ -93,13 +97,18 @@ def test_every_survivor_of_the_committed_results_is_explained():
 
 
 def test_the_table_counts_by_module_and_package():
-    outcomes = {"a/m.py": ["killed", "timeout", "survived"], "memory/n.py": ["untested"], "memory/o.py": ["killed"]}
+    outcomes = {
+        "algorithms/cpo.py": ["killed", "timeout", "survived"],
+        "memory/balance.py": ["untested"],
+        "memory/offline.py": ["killed"],
+    }
     rows = [{"module": module, "outcome": outcome} for module, found in outcomes.items() for outcome in found]
     assert table(rows).splitlines()[2:] == [
-        "| a/m.py | 3 | 2 | 1 | 0 |",
-        "| memory/n.py | 1 | 0 | 0 | 1 |",
-        "| memory/o.py | 1 | 1 | 0 | 0 |",
+        "| algorithms/cpo.py | 3 | 2 | 1 | 0 |",
+        "| memory/balance.py | 1 | 0 | 0 | 1 |",
+        "| memory/offline.py | 1 | 1 | 0 | 0 |",
         "| memory/ | 2 | 1 | 0 | 1 |",
+        "| algorithms/ | 3 | 2 | 1 | 0 |",
         "| all | 5 | 3 | 1 | 1 |",
     ]
 
