@@ -95,7 +95,12 @@ _ALL = (
         "Figure 6 (a, b)",
         "The intrinsic cost compared with none and with constants.",
         "Constants lower the return, 5 violates the limit more often than 3, and MICE does best.",
-        _algorithms("mice-cpo", "cpo", "constant-3-cpo", "constant-5-cpo", "constant-15-cpo"),
+        (
+            *_algorithms("mice-cpo", "cpo"),
+            # In the place of c^I, with the balancing factor before it. Added to the value instead, a constant is the
+            # same as CPO with a limit that is lower by as much.
+            *(Variant(f"constant-{c}-cpo", f"constant {c}", {"constant": {"of": "intrinsic"}}) for c in (3, 5, 15)),
+        ),
         ("SafetyPointGoal1-v0",),
     ),
     Study(
@@ -111,7 +116,12 @@ _ALL = (
         "Figure 7",
         "MICE-CPO with intrinsic costs from 1, 5, 10 and 20 nearest neighbours.",
         "More neighbours are safer and take more time.",
-        tuple(Variant("mice-cpo", f"mice-cpo k={k}", {"memory": {"neighbours": k}}) for k in (1, 5, 10, 20)),
+        # Divided by sqrt(k), as in equation 5, a state's own entry is worth less the larger k is, and more neighbours
+        # mean less intrinsic cost.
+        tuple(
+            Variant("mice-cpo", f"mice-cpo k={k}", {"memory": {"neighbours": k, "normalise": "none"}})
+            for k in (1, 5, 10, 20)
+        ),
         GYM,
     ),
     Study(
