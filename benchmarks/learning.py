@@ -2,9 +2,9 @@
 
     make bench-learning            # 1,000,000 steps, 3 seeds; SCALE=paper for 10,000,000 steps, 6 seeds
 
-It runs `flashbulb study baselines`, which goes on where it was stopped, plays fifty episodes of every trained policy with
-its most likely actions (evaluations.csv), and writes learning.md, all into the study's directory. Published are only runs
-of 10,000,000 steps: at a smaller scale they are a goal and no comparison.
+It runs `flashbulb study baselines`, which goes on where it was stopped, plays fifty episodes of every trained policy
+with its most likely actions (evaluations.csv), and writes learning.md, all into the study's directory. Published are
+only runs of 10,000,000 steps: at a smaller scale they are a goal and no comparison.
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ from statistics import mean, stdev
 POINT, CHEETAH = "SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1"
 EPISODES = 50
 # OmniSafe's table of on-policy algorithms: 1e7 steps, limit 25, five seeds; mean and standard deviation of return and
-# cost. Its evaluator takes the most likely actions, and costs on PointGoal1 are multiples of 1/50: they compare with our
-# evaluation of fifty episodes, not with the noisy policy of training. It has neither IPO nor CRPO.
+# cost. Its evaluator takes the most likely actions, and costs on PointGoal1 are multiples of 1/50: they compare with
+# our evaluation of fifty episodes, not with the noisy policy of training. It has neither IPO nor CRPO.
 _TABLE = """
 cpo            20.46 ± 1.38 / 28.84 ± 7.76     2786.48 ± 173.45 / 4.70 ± 6.72
 pcpo           18.57 ± 1.71 / 22.98 ± 6.56     1677.93 ± 217.31 / 19.06 ± 15.26
