@@ -13,16 +13,16 @@ from flashbulb.algorithms.focops import focops_loss
 from flashbulb.algorithms.multipliers import log_barrier_multiplier
 from flashbulb.algorithms.natural_gradient import natural_actor
 from flashbulb.algorithms.p3o import p3o_actor
-from flashbulb.algorithms.pcpo import projection_rule
+from flashbulb.algorithms.pcpo import pcpo_actor, projection_rule
 from flashbulb.algorithms.policy import Categorical
 from flashbulb.algorithms.proximal import start_adam
 from flashbulb.algorithms.registry import configure, get_algorithm
-from flashbulb.algorithms.trust_region import StepModel
 from flashbulb.batch import ActorBatch, Constraint
 from flashbulb.config import TrustRegionConfig
 from flashbulb.envs.early_end import EarlyEnd
 from tests.algorithms.actor_batches import POLICY, example, inputs
 from tests.algorithms.corridor import STEPS, Corridor
+from tests.algorithms.quadratic_model import RealPolicy, random_problem, solve_rule
 from tests.algorithms.test_registry import FAST, LIMIT, TOLERANCE, run, tail
 
 BASELINES = ("trpo-lag", "rcpo", "focops", "pcpo", "p3o", "ipo", "crpo")
@@ -63,22 +63,35 @@ def test_focops_leaves_out_states_that_are_far():
     assert loss == 0
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_pcpo_is_the_projection_in_the_metric_of_the_kl(seed):
-    rng = np.random.default_rng(seed)
-    root, config = rng.normal(size=(4, 4)), TrustRegionConfig(kl=0.02)
-    hessian, (g, b), c = root @ root.T + 0.2 * np.eye(4), rng.normal(size=(2, 4)), rng.normal() / 3
-    h_g, h_b = np.linalg.solve(hessian, g), np.linalg.solve(hessian, b)
-    step = projection_rule(StepModel(*map(jnp.asarray, (h_g, h_b, g @ h_g, g @ h_b, b @ h_b, c))), config).step
+@pytest.mark.parametrize("c", [-0.5, -0.01, 0.02, 0.4, 50.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_pcpo_is_the_projection_in_the_metric_of_the_kl_as_far_as_the_region_reaches(seed, c):
+    hessian, g, b, _ = random_problem(seed)
+    config = TrustRegionConfig(kl=0.02)
+    step = solve_rule(projection_rule, hessian, g, b, c, config)
+    h_g = np.linalg.solve(hessian, g)
     free = h_g * np.sqrt(2 * config.kl / (g @ h_g))
     solver = minimize(
         lambda x: (x - free) @ hessian @ (x - free),
-        free - 1.0,
-        constraints={"type": "ineq", "fun": lambda x: -(c + b @ x)},
-        options={"ftol": 1e-14, "maxiter": 500},
+        free,
+        jac=lambda x: 2 * hessian @ (x - free),
+        constraints={"type": "ineq", "fun": lambda x: -(c + b @ x), "jac": lambda x: -b},
+        options={"ftol": 1e-15, "maxiter": 500},
     )
-    np.testing.assert_allclose(step, solver.x, atol=1e-3)
-    assert c + b @ np.asarray(step) <= 1e-5
+    nearest, edge = solver.x, np.sqrt(2 * config.kl)
+    length = np.sqrt(nearest @ hessian @ nearest)
+    np.testing.assert_allclose(step, nearest * min(1, edge / length), atol=1e-5)
+
+
+def test_pcpo_moves_however_far_it_is_outside_the_limit():
+    """The constraint in units of an episode: the nearest policy that keeps it is out of reach of a line search."""
+    real = RealPolicy()
+    actor = pcpo_actor(real.policy, configure("pcpo", "E"))
+    moved, metrics = jax.jit(actor)(Actor(real.params, ()), real.inputs(60.0))
+    kl, _, cost_change = real.changes(moved.params)
+    assert metrics["step_fraction"] > 0.5
+    assert 0.002 < kl <= 0.0101
+    assert cost_change < -0.01
 
 
 def with_constraint(batch, excess, c=0.0):

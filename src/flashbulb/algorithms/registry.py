@@ -123,7 +123,13 @@ _BASES: dict[str, Algorithm] = {
     "sb-trpo": Algorithm("TRPO that keeps a share of the possible cost reduction", "sb-trpo"),
     "pid-lag": Algorithm("PPO with a Lagrange multiplier set by a PID controller", "ppo", "pid"),
     "ppo-lag": Algorithm("PPO with a Lagrange multiplier set by gradient ascent", "ppo", "ascent"),
-    "cup": Algorithm("PPO step for reward, then projection for cost", "cup", "ascent"),
+    "cup": Algorithm(
+        "PPO step for reward, then projection for cost",
+        "cup",
+        "ascent",
+        # As its peers have it. With a multiplier that follows the excess, the projection is a leap at random.
+        settings={"ascent": {"rule": "adam", "maximum": 2.0}},
+    ),
     "saute": Algorithm("PPO with the cost budget in the observation", "ppo", augmentation="saute"),
     "simmer-pid": Algorithm("Saute with a budget scheduled by a PID controller", "ppo", augmentation="simmer"),
     "pid-lag-twin": Algorithm("PID Lagrangian with the larger of two cost critics", "ppo", "pid", cost_critics=2),
@@ -135,7 +141,11 @@ _BASES: dict[str, Algorithm] = {
         "ascent",
         settings={"proximal": {"kl": 0.02}, "ascent": {"maximum": 2.0}},
     ),
-    "pcpo": Algorithm("TRPO step for reward, then projection onto the constraint", "pcpo"),
+    "pcpo": Algorithm(
+        "TRPO step for reward, then projection onto the constraint",
+        "pcpo",
+        settings={"trust_region": {"scale": "episode"}},  # per step, as CPO has it, the limit is hardly felt
+    ),
     "p3o": Algorithm("PPO with an exact penalty of the exceeded limit", "p3o"),
     "ipo": Algorithm("PPO with a logarithmic barrier at the limit", "ppo", "log-barrier"),
     "crpo": Algorithm("TRPO for reward within the limit, for cost outside it", "crpo"),
