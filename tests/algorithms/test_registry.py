@@ -133,6 +133,8 @@ LEARNERS = sorted(set(ALGORITHMS) - {"ppo", "trpo", "ppo-early-end"} - set(CONST
 def test_constrained_algorithms_learn_to_earn_within_the_limit(name, tmp_path):
     # A factor of 1 keeps CUP far below the limit on two of four seeds; at 0.3 it learns on three of four.
     settings = {"balance": {"initial": 0.3, "rate": 0.0}} if name == "mice-cup" else {}
+    if "cup" in name:  # Adam's multiplier takes hundreds of iterations to settle
+        settings["ascent"] = {"rule": "gradient", "learning_rate": 0.175, "maximum": 100.0}
     metrics = run(name, tmp_path, **settings)
     assert metrics["return"][0] < 5
     assert tail(metrics, "return") > 0.6 * best_return(int(LIMIT))
