@@ -251,7 +251,7 @@ class AscentConfig:
     initial: NonNegative = 1e-3
     """lambda at the start."""
     maximum: Positive = 100.0
-    """Cap of lambda. A peer's CUP has 2, at which its projection hardly moves where cost advantages are small."""
+    """Cap of lambda."""
 
 
 @dataclass(frozen=True)
