@@ -1,0 +1,131 @@
+"""`descend` of `proximal.py` for the losses of `proximal_loss.py`: compiled loops on the host in the place of JAX.
+
+Three to four times as fast (docs/notes/performance_log.md), and, unlike a program of XLA, beside the critics' fits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from flashbulb.algorithms.actor import Actor, HostStep, Metrics, StepInputs, host_generator
+from flashbulb.algorithms.actor_fit import Moments, descend_once, look, policy_vector, work_for
+from flashbulb.algorithms.distribution_slopes import Sampled
+from flashbulb.algorithms.policy import Categorical, Gaussian, Policy
+from flashbulb.algorithms.proximal_loss import ProximalLoss
+from flashbulb.algorithms.small_network import blas, read_only
+from flashbulb.batch import ActorBatch, Array
+from flashbulb.config import ProximalConfig
+
+
+class HostDescent(NamedTuple):
+    actor: Actor
+    kl: np.float32  # after the last pass
+    passes: np.int32
+
+
+def host_step(policy: Policy, config: ProximalConfig, loss: Callable[[StepInputs], ProximalLoss]) -> HostStep:
+    """The step of an actor that has nothing but a loss."""
+
+    def run(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
+        rng = host_generator(inputs.key)
+        descent = descend_on_host(policy, loss(inputs), actor, inputs, config, rng)
+        return descent.actor, {"kl": descent.kl, "actor_passes": descent.passes}
+
+    return HostStep(run)
+
+
+def loss_of(
+    advantage: Array,
+    cost_advantage: Array = None,
+    *,
+    clip: Any = np.inf,
+    kl_weight: Any = 0.0,
+    near: Any = np.inf,
+    kappa: Any = 0.0,
+    c: Any = 0.0,
+) -> ProximalLoss:
+    """A loss in single precision; what is left out has no effect."""
+    price = np.empty(0, np.float32) if cost_advantage is None else cost_advantage
+    numbers = (np.float32(x) for x in (clip, kl_weight, near, kappa, c))
+    return ProximalLoss(read_only(advantage), read_only(price), *numbers)
+
+
+def descend_on_host(
+    policy: Policy,
+    loss: ProximalLoss,
+    actor: Actor,
+    inputs: StepInputs,
+    config: ProximalConfig,
+    rng: np.random.Generator,
+) -> HostDescent:
+    """Adam on shuffled minibatches, pass after pass, until the policy is further than `kl` from where it began."""
+    clipping, adam = actor.optimiser
+    states = len(inputs.batch.observations)
+    size = min(config.minibatch, states)
+    here = _PolicyOnHost(policy, actor.params, inputs.batch, size)
+    gradient = policy_vector(np.empty_like(here.vector), here.sizes)
+    mean, square, count = _to_vector(adam.mu), _to_vector(adam.nu), int(adam.count)
+    numbers = np.float32(inputs.learning_rate), np.float32(config.max_grad_norm)
+    kl, passes = np.float32(0), 0
+    # With more threads BLAS would split large products among cores, and add in another order on another machine.
+    with blas().limit(limits=1):
+        here.begin()
+        while passes < config.passes and kl <= config.kl:
+            batches = rng.permutation(states)[: states // size * size].reshape(-1, size)
+            moments = Moments(mean, square, count)
+            descend_once(here.views, gradient, moments, here.work, here.sampled, loss, batches, *numbers)
+            count, passes, kl = count + len(batches), passes + 1, here.kl()
+    adam = adam._replace(count=np.asarray(count, np.int32), mu=_to_tree(mean, adam.mu), nu=_to_tree(square, adam.nu))
+    return HostDescent(Actor(_to_tree(here.vector, actor.params), (clipping, adam)), kl, np.int32(passes))
+
+
+def host_kl(policy: Policy, params: Any, began: Any, batch: ActorBatch) -> np.float32:
+    """Mean D(params || began) over the states of a batch."""
+    here = _PolicyOnHost(policy, began, batch, min(64, len(batch.observations)))
+    with blas().limit(limits=1):
+        here.begin()
+        here.vector[:] = _to_vector(params)
+        return here.kl()
+
+
+class _PolicyOnHost:
+    """A policy's parameters as one vector that changes in place, and the states on which it is compared."""
+
+    def __init__(self, policy: Policy, params: Any, batch: ActorBatch, block: int) -> None:
+        network, actions = params, batch.actions
+        if isinstance(policy, Gaussian):
+            network = params.mean
+        elif isinstance(policy, Categorical):
+            actions = np.eye(policy.size, dtype=np.float32)[actions.astype(np.int64)]
+        self.sizes = (network[0].weight.shape[0], *(len(layer.bias) for layer in network))
+        self.vector = _to_vector(params)
+        self.views = policy_vector(self.vector, self.sizes)
+        self.work = work_for(self.sizes, block)
+        self._outputs = np.zeros((len(batch.observations), self.sizes[-1]), np.float32)
+        known = read_only(batch.observations), read_only(actions), read_only(batch.log_prob)
+        self.sampled = Sampled(*known, self._outputs, self.views.log_std)
+
+    def begin(self) -> None:
+        """From now on divergences are from the policy as it is."""
+        self.kl()
+        self.sampled = self.sampled._replace(began=self._outputs.copy(), began_log_std=self.views.log_std.copy())
+
+    def kl(self) -> np.float32:
+        """Mean divergence from where it began."""
+        return np.float32(look(self.views, self.work, self.sampled, self._outputs))
+
+
+def _to_vector(tree: Any) -> np.ndarray:
+    """The leaves one after the other, a copy."""
+    return np.concatenate([np.asarray(leaf, np.float32).ravel() for leaf in jax.tree.leaves(tree)])
+
+
+def _to_tree(vector: np.ndarray, like: Any) -> Any:
+    """The way back, into the shapes of `like`."""
+    leaves, tree = jax.tree.flatten(like)
+    parts = np.split(vector, np.cumsum([leaf.size for leaf in leaves])[:-1])
+    return jax.tree.unflatten(tree, [part.reshape(leaf.shape) for part, leaf in zip(parts, leaves, strict=True)])
