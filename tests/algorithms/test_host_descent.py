@@ -13,10 +13,9 @@ from gymnasium import spaces
 
 from flashbulb.algorithms import cup, host_descent
 from flashbulb.algorithms.actor import Actor, HostStep, StepInputs
-from flashbulb.algorithms.actor_fit import Moments, descend_once, policy_vector
 from flashbulb.algorithms.cup import projection_loss
 from flashbulb.algorithms.focops import focops_loss
-from flashbulb.algorithms.host_descent import _PolicyOnHost, _to_tree, _to_vector, descend_on_host, host_kl, loss_of
+from flashbulb.algorithms.host_descent import HostPolicy, _to_tree, _to_vector, descend_on_host, host_kl, loss_of
 from flashbulb.algorithms.learner import Learner
 from flashbulb.algorithms.parts import ACTORS
 from flashbulb.algorithms.policy import Categorical, Gaussian
@@ -54,14 +53,11 @@ def example(policy, hidden=(8, 6), seed=0):
 
 def compiled_gradient(policy, params, began, batch, loss):
     """Adam's first mean after one step on the whole batch is a tenth of the gradient."""
-    here = _PolicyOnHost(policy, began, batch, STATES)
+    here = HostPolicy(policy, began, batch, STATES)
     here.begin()
     here.vector[:] = _to_vector(params)
-    gradient = policy_vector(np.full_like(here.vector, np.nan), here.sizes)
-    moments = Moments(np.zeros_like(here.vector), np.zeros_like(here.vector), 0)
-    rows = np.random.default_rng(1).permutation(STATES)[None]
-    descend_once(here.views, gradient, moments, here.work, here.sampled, loss, rows, np.float32(0), np.float32(1e9))
-    return _to_tree(moments.mean / np.float32(0.1), params)
+    here.descend(loss, np.random.default_rng(1).permutation(STATES)[None], np.float32(0), np.float32(1e9))
+    return _to_tree(here.mean / np.float32(0.1), params)
 
 
 def assert_same_gradient(policy, params, began, batch, ours, theirs):
@@ -138,13 +134,13 @@ def test_the_divergence_of_all_states(policy, block, monkeypatch):
     """Also where the last block is not full."""
     sampled, batch = example(policy)
     params = disturbed(sampled, 3, 0.2)
-    here = _PolicyOnHost(policy, sampled, batch, block)
+    here = HostPolicy(policy, sampled, batch, block)
     here.begin()
-    assert here.kl() == pytest.approx(0, abs=1e-7)
+    assert here.look() == pytest.approx(0, abs=1e-7)
     here.vector[:] = _to_vector(params)
     now, before = (policy.outputs(p, batch.observations) for p in (params, sampled))
     expected = float(policy.kl(now, before).mean())
-    assert here.kl() == pytest.approx(expected, rel=1e-4)
+    assert here.look() == pytest.approx(expected, rel=1e-4)
     assert host_kl(policy, params, sampled, batch) == pytest.approx(expected, rel=1e-4)
 
 
@@ -156,7 +152,7 @@ def inputs_of(batch, key, rate=1e-2):
 def orders(*keys, passes):
     """A generator that shuffles as `proximal.py:descend` does, first with one key and then with the next."""
     left = iter([jax.random.fold_in(key, n) for key in keys for n in range(passes)])
-    return types.SimpleNamespace(permutation=lambda n: np.asarray(jax.random.permutation(next(left), n)))
+    return types.SimpleNamespace(permutation=lambda n: np.array(jax.random.permutation(next(left), n), int))
 
 
 def both_steps(name, policy, **settings):

@@ -1,4 +1,4 @@
-"""The actor's minibatch descent as a compiled loop over `small_network.py`, one call per pass."""
+"""The actor's minibatch descent as one compiled loop over `small_network.py`."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flashbulb.algorithms.distribution_slopes import Sampled, compare, slope_of_outputs
+from flashbulb.algorithms.distribution_slopes import Deviations, Sampled, compare, slope_of_outputs
 from flashbulb.algorithms.proximal_loss import ProximalLoss, slope_of_loss
 from flashbulb.algorithms.small_network import (
     Arrays,
@@ -19,14 +19,14 @@ from flashbulb.algorithms.small_network import (
     layered,
     propagate,
 )
-from flashbulb.jit import jit_fastmath, jit_fastmath_helper
+from flashbulb.jit import jit_fastmath
 
 
 class PolicyVector(NamedTuple):
     """A policy's parameters, or their gradient: a network, and after its layers the logarithms of the deviations."""
 
     network: Parameters
-    log_std: np.ndarray  # empty for a categorical
+    log_std: Deviations
 
 
 class Work(NamedTuple):
@@ -40,18 +40,18 @@ class Work(NamedTuple):
     by_kl: np.ndarray
 
 
-class Moments(NamedTuple):
-    """Adam's, after so many steps."""
+class Seen(NamedTuple):
+    """What the policy is in every state."""
 
-    mean: np.ndarray
-    square: np.ndarray
-    steps: int
+    outputs: np.ndarray  # (states, outputs) means, or log-probabilities
+    kl: np.ndarray  # (states,) from where the descent began
 
 
 def policy_vector(vector: np.ndarray, sizes: tuple[int, ...]) -> PolicyVector:
     """Views of a vector as the policy with a network of these `sizes`."""
     network = layered(vector, sizes)
-    return PolicyVector(network, vector[sum(layer.size for layer in (*network.weights, *network.biases)) :])
+    rest = vector[sum(layer.size for layer in (*network.weights, *network.biases)) :]
+    return PolicyVector(network, rest if len(rest) else None)
 
 
 def work_for(sizes: tuple[int, ...], states: int) -> Work:
@@ -60,57 +60,42 @@ def work_for(sizes: tuple[int, ...], states: int) -> Work:
 
 
 @jit_fastmath
-def descend_once(
+def visit(
     policy: PolicyVector,
     gradient: PolicyVector,
-    moments: Moments,
+    mean: np.ndarray,
+    square: np.ndarray,
+    count: int,
     work: Work,
     sampled: Sampled,
     loss: ProximalLoss,
     batches: np.ndarray,
+    steps: int,
+    seen: Seen,
     learning_rate: np.float32,
     max_grad_norm: np.float32,
 ) -> None:
-    """One step of Adam per row of `batches`; parameters and moments are changed in place."""
-    vector, slope = policy.network.vector, gradient.network.vector
-    for step in range(len(batches)):
-        _differentiate(policy, gradient, work, sampled, loss, batches[step])
-        clip_norm(slope, max_grad_norm)
-        adam_step(vector, slope, moments.mean, moments.square, moments.steps + step + 1, learning_rate)
+    """One step of Adam on each of the first `steps` rows of `batches`; the states of the other rows are looked at.
 
-
-@jit_fastmath_helper
-def _differentiate(
-    policy: PolicyVector,
-    gradient: PolicyVector,
-    work: Work,
-    sampled: Sampled,
-    loss: ProximalLoss,
-    rows: np.ndarray,
-) -> None:
-    """The gradient of the loss over a minibatch."""
+    Parameters, and Adam's `mean` and `square` after `count` steps are changed in place. Both uses of a row are in one
+    loop because a function of its own for each would take twice as long to compile.
+    """
     outputs, back = work.activations[-1], work.backwards[-1]
-    slopes = work.by_log_ratio, work.by_kl
-    gather_rows(sampled.observations, rows, work.activations[0])
-    propagate(policy.network, work.activations)
-    compare(outputs, policy.log_std, rows, sampled, work.log_ratio, work.kl)
-    slope_of_loss(loss, rows, work.log_ratio, work.kl, work.by_log_ratio, work.by_kl)
-    slope_of_outputs(outputs, policy.log_std, rows, sampled, work.kl, *slopes, back, gradient.log_std)
-    backpropagate(policy.network, gradient.network, work.activations, work.backwards)
-
-
-@jit_fastmath
-def look(policy: PolicyVector, work: Work, sampled: Sampled, outputs: np.ndarray) -> float:
-    """What the policy puts out in every state, and its mean divergence from what it began with."""
-    states, size, total = len(outputs), len(work.kl), 0.0
-    for begin in range(0, states, size):
-        first = min(begin, states - size)  # the last block overlaps the one before it
-        rows = np.arange(first, first + size)
+    for n in range(len(batches)):
+        rows = batches[n]
         gather_rows(sampled.observations, rows, work.activations[0])
         propagate(policy.network, work.activations)
-        compare(work.activations[-1], policy.log_std, rows, sampled, work.log_ratio, work.kl)
-        for i in range(begin - first, size):
-            total += work.kl[i]
-            for k in range(outputs.shape[1]):
-                outputs[first + i, k] = work.activations[-1][i, k]
-    return total / states
+        compare(outputs, policy.log_std, rows, sampled, work.log_ratio, work.kl)
+        if n < steps:
+            slope_of_loss(loss, rows, work.log_ratio, work.kl, work.by_log_ratio, work.by_kl)
+            slopes = work.kl, work.by_log_ratio, work.by_kl
+            slope_of_outputs(outputs, policy.log_std, rows, sampled, *slopes, back, gradient.log_std)
+            backpropagate(policy.network, gradient.network, work.activations, work.backwards)
+            clip_norm(gradient.network.vector, max_grad_norm)
+            adam_step(policy.network.vector, gradient.network.vector, mean, square, count + n + 1, learning_rate)
+        else:
+            for i in range(len(rows)):
+                row = rows[i]
+                seen.kl[row] = work.kl[i]
+                for k in range(outputs.shape[1]):
+                    seen.outputs[row, k] = outputs[i, k]

@@ -7,12 +7,13 @@ actions as rows of zeros and a one.
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from flashbulb.jit import jit_fastmath_helper
 
+Deviations = Any  # an array, or None for a categorical
 _HALF_LOG_TAU = np.float32(0.5 * np.log(2 * np.pi))
 
 
@@ -23,49 +24,49 @@ class Sampled(NamedTuple):
     actions: np.ndarray  # (states, outputs)
     log_prob: np.ndarray  # of the actions, under the policy that sampled
     began: np.ndarray  # (states, outputs) means, or log-probabilities
-    began_log_std: np.ndarray  # (outputs,); empty for a categorical
+    began_log_std: Deviations  # (outputs,); of a Gaussian only
 
 
 @jit_fastmath_helper
 def compare(
-    outputs: np.ndarray, log_std: np.ndarray, rows: np.ndarray, sampled: Sampled, log_ratio: np.ndarray, kl: np.ndarray
+    outputs: np.ndarray, log_std: Deviations, rows: np.ndarray, sampled: Sampled, log_ratio: np.ndarray, kl: np.ndarray
 ) -> None:
     """Log-ratio to the policy that sampled and KL(pi || where the descent began), of each state.
 
     Of a categorical the outputs become log-probabilities.
     """
-    if len(log_std):
-        _compare_gaussian(outputs, log_std, rows, sampled, log_ratio, kl)
-    else:
+    if log_std is None:  # known when this is compiled: each kind of policy gets its own branch only
         _compare_categorical(outputs, rows, sampled, log_ratio, kl)
+    else:
+        _compare_gaussian(outputs, log_std, rows, sampled, log_ratio, kl)
 
 
 @jit_fastmath_helper
 def slope_of_outputs(
     outputs: np.ndarray,
-    log_std: np.ndarray,
+    log_std: Deviations,
     rows: np.ndarray,
     sampled: Sampled,
     kl: np.ndarray,
     by_log_ratio: np.ndarray,
     by_kl: np.ndarray,
     back: np.ndarray,
-    by_log_std: np.ndarray,
+    by_log_std: Deviations,
 ) -> None:
     """From derivatives by log-ratio and KL to those by the outputs (`back`) and by the deviations."""
-    if len(log_std):
-        _chain_gaussian(outputs, log_std, rows, sampled, by_log_ratio, by_kl, back, by_log_std)
-    else:
+    if log_std is None:
         _chain_categorical(outputs, rows, sampled, kl, by_log_ratio, by_kl, back)
+    else:
+        _chain_gaussian(outputs, log_std, rows, sampled, by_log_ratio, by_kl, back, by_log_std)
 
 
 @jit_fastmath_helper
 def _compare_gaussian(
     mean: np.ndarray, log_std: np.ndarray, rows: np.ndarray, sampled: Sampled, log_ratio: np.ndarray, kl: np.ndarray
 ) -> None:
-    log_ratio[:] = -np.float32(len(log_std)) * _HALF_LOG_TAU
-    kl[:] = np.float32(0)
     half = np.float32(0.5)
+    for i in range(len(rows)):
+        log_ratio[i], kl[i] = -sampled.log_prob[rows[i]], np.float32(0)
     for k in range(len(log_std)):
         precision, began_precision = np.exp(-log_std[k]), np.exp(-sampled.began_log_std[k])
         widening = log_std[k] - sampled.began_log_std[k]
@@ -73,10 +74,8 @@ def _compare_gaussian(
         for i in range(len(rows)):
             z = (sampled.actions[rows[i], k] - mean[i, k]) * precision
             shift = (mean[i, k] - sampled.began[rows[i], k]) * began_precision
-            log_ratio[i] -= half * z * z + log_std[k]
+            log_ratio[i] -= half * z * z + log_std[k] + _HALF_LOG_TAU
             kl[i] += half * shift * shift + widened
-    for i in range(len(rows)):
-        log_ratio[i] -= sampled.log_prob[rows[i]]
 
 
 @jit_fastmath_helper

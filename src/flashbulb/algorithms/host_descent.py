@@ -6,13 +6,14 @@ Three to four times as fast (docs/notes/performance_log.md), and, unlike a progr
 from __future__ import annotations
 
 from collections.abc import Callable
+from copy import copy
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from flashbulb.algorithms.actor import Actor, HostStep, Metrics, StepInputs, host_generator
-from flashbulb.algorithms.actor_fit import Moments, descend_once, look, policy_vector, work_for
+from flashbulb.algorithms.actor_fit import Seen, policy_vector, visit, work_for
 from flashbulb.algorithms.distribution_slopes import Sampled
 from flashbulb.algorithms.policy import Categorical, Gaussian, Policy
 from flashbulb.algorithms.proximal_loss import ProximalLoss
@@ -54,6 +55,9 @@ def loss_of(
     return ProximalLoss(read_only(advantage), read_only(price), *numbers)
 
 
+_NOTHING = loss_of(np.empty(0))
+
+
 def descend_on_host(
     policy: Policy,
     loss: ProximalLoss,
@@ -66,57 +70,74 @@ def descend_on_host(
     clipping, adam = actor.optimiser
     states = len(inputs.batch.observations)
     size = min(config.minibatch, states)
-    here = _PolicyOnHost(policy, actor.params, inputs.batch, size)
-    gradient = policy_vector(np.empty_like(here.vector), here.sizes)
-    mean, square, count = _to_vector(adam.mu), _to_vector(adam.nu), int(adam.count)
     numbers = np.float32(inputs.learning_rate), np.float32(config.max_grad_norm)
+    here = HostPolicy(policy, actor.params, inputs.batch, size, adam)
     kl, passes = np.float32(0), 0
     # With more threads BLAS would split large products among cores, and add in another order on another machine.
     with blas().limit(limits=1):
         here.begin()
         while passes < config.passes and kl <= config.kl:
             batches = rng.permutation(states)[: states // size * size].reshape(-1, size)
-            moments = Moments(mean, square, count)
-            descend_once(here.views, gradient, moments, here.work, here.sampled, loss, batches, *numbers)
-            count, passes, kl = count + len(batches), passes + 1, here.kl()
-    adam = adam._replace(count=np.asarray(count, np.int32), mu=_to_tree(mean, adam.mu), nu=_to_tree(square, adam.nu))
-    return HostDescent(Actor(_to_tree(here.vector, actor.params), (clipping, adam)), kl, np.int32(passes))
+            kl, passes = here.descend(loss, batches, *numbers), passes + 1
+    return HostDescent(Actor(_to_tree(here.vector, actor.params), (clipping, here.adam(adam))), kl, np.int32(passes))
 
 
 def host_kl(policy: Policy, params: Any, began: Any, batch: ActorBatch) -> np.float32:
     """Mean D(params || began) over the states of a batch."""
-    here = _PolicyOnHost(policy, began, batch, min(64, len(batch.observations)))
+    here = HostPolicy(policy, began, batch, min(64, len(batch.observations)))
     with blas().limit(limits=1):
         here.begin()
         here.vector[:] = _to_vector(params)
-        return here.kl()
+        return here.look()
 
 
-class _PolicyOnHost:
-    """A policy's parameters as one vector that changes in place, and the states on which it is compared."""
+class HostPolicy:
+    """A policy's parameters as one vector that changes in place, and the states on which it learns."""
 
-    def __init__(self, policy: Policy, params: Any, batch: ActorBatch, block: int) -> None:
-        network, actions = params, batch.actions
+    def __init__(self, policy: Policy, params: Any, batch: ActorBatch, block: int, adam: Any = None) -> None:
+        network, actions, states = params, batch.actions, len(batch.observations)
         if isinstance(policy, Gaussian):
             network = params.mean
         elif isinstance(policy, Categorical):
             actions = np.eye(policy.size, dtype=np.float32)[actions.astype(np.int64)]
-        self.sizes = (network[0].weight.shape[0], *(len(layer.bias) for layer in network))
+        sizes = (network[0].weight.shape[0], *(len(layer.bias) for layer in network))
         self.vector = _to_vector(params)
-        self.views = policy_vector(self.vector, self.sizes)
-        self.work = work_for(self.sizes, block)
-        self._outputs = np.zeros((len(batch.observations), self.sizes[-1]), np.float32)
+        self.mean, self.square = (np.zeros_like(self.vector) for _ in range(2))
+        self.count = 0
+        if adam is not None:
+            self.mean, self.square, self.count = _to_vector(adam.mu), _to_vector(adam.nu), int(adam.count)
+        self._views, self._gradient = (policy_vector(v, sizes) for v in (self.vector, np.empty_like(self.vector)))
+        self._work = work_for(sizes, block)
+        self._seen = Seen(np.zeros((states, sizes[-1]), np.float32), np.zeros(states, np.float32))
         known = read_only(batch.observations), read_only(actions), read_only(batch.log_prob)
-        self.sampled = Sampled(*known, self._outputs, self.views.log_std)
+        self._sampled = Sampled(*known, self._seen.outputs.copy(), copy(self._views.log_std))
+        # All states in blocks, of which the last overlaps the one before it.
+        self._all = np.minimum(np.arange(0, states, block), states - block)[:, None] + np.arange(block)
 
     def begin(self) -> None:
         """From now on divergences are from the policy as it is."""
-        self.kl()
-        self.sampled = self.sampled._replace(began=self._outputs.copy(), began_log_std=self.views.log_std.copy())
+        self.look()
+        self._sampled = self._sampled._replace(began=self._seen.outputs.copy(), began_log_std=copy(self._views.log_std))
 
-    def kl(self) -> np.float32:
+    def look(self) -> np.float32:
         """Mean divergence from where it began."""
-        return np.float32(look(self.views, self.work, self.sampled, self._outputs))
+        return self.descend(_NOTHING, self._all[:0], np.float32(0), np.float32(0))
+
+    def descend(
+        self, loss: ProximalLoss, batches: np.ndarray, learning_rate: np.float32, max_grad_norm: np.float32
+    ) -> np.float32:
+        """A step per row of `batches`; mean divergence after them from where it began."""
+        moments, steps = (self.mean, self.square, self.count), len(batches)
+        rows = np.concatenate([batches, self._all])
+        data = self._work, self._sampled, loss, rows, steps, self._seen
+        visit(self._views, self._gradient, *moments, *data, learning_rate, max_grad_norm)
+        self.count += steps
+        return np.float32(self._seen.kl.mean(dtype=np.float64))
+
+    def adam(self, like: Any) -> Any:
+        """The optimiser's state after the steps."""
+        moments = {"mu": _to_tree(self.mean, like.mu), "nu": _to_tree(self.square, like.nu)}
+        return like._replace(count=np.asarray(self.count, np.int32), **moments)
 
 
 def _to_vector(tree: Any) -> np.ndarray:
