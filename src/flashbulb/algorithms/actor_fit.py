@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flashbulb.algorithms.distribution_slopes import Deviations, Sampled, compare, slope_of_outputs
+from flashbulb.algorithms.distribution_slopes import Sampled, compare, slope_of_outputs
 from flashbulb.algorithms.proximal_loss import ProximalLoss, slope_of_loss
 from flashbulb.algorithms.small_network import (
     Arrays,
@@ -26,7 +26,7 @@ class PolicyVector(NamedTuple):
     """A policy's parameters, or their gradient: a network, and after its layers the logarithms of the deviations."""
 
     network: Parameters
-    log_std: Deviations
+    log_std: np.ndarray  # empty for a categorical
 
 
 class Work(NamedTuple):
@@ -50,8 +50,7 @@ class Seen(NamedTuple):
 def policy_vector(vector: np.ndarray, sizes: tuple[int, ...]) -> PolicyVector:
     """Views of a vector as the policy with a network of these `sizes`."""
     network = layered(vector, sizes)
-    rest = vector[sum(layer.size for layer in (*network.weights, *network.biases)) :]
-    return PolicyVector(network, rest if len(rest) else None)
+    return PolicyVector(network, vector[sum(layer.size for layer in (*network.weights, *network.biases)) :])
 
 
 def work_for(sizes: tuple[int, ...], states: int) -> Work:
@@ -85,11 +84,11 @@ def visit(
         rows = batches[n]
         gather_rows(sampled.observations, rows, work.activations[0])
         propagate(policy.network, work.activations)
-        compare(outputs, policy.log_std, rows, sampled, work.log_ratio, work.kl)
+        compare(sampled.discrete, outputs, policy.log_std, rows, sampled, work.log_ratio, work.kl)
         if n < steps:
             slope_of_loss(loss, rows, work.log_ratio, work.kl, work.by_log_ratio, work.by_kl)
-            slopes = work.kl, work.by_log_ratio, work.by_kl
-            slope_of_outputs(outputs, policy.log_std, rows, sampled, *slopes, back, gradient.log_std)
+            known, slopes = (outputs, policy.log_std, rows, sampled, work.kl), (work.by_log_ratio, work.by_kl)
+            slope_of_outputs(sampled.discrete, *known, *slopes, back, gradient.log_std)
             backpropagate(policy.network, gradient.network, work.activations, work.backwards)
             clip_norm(gradient.network.vector, max_grad_norm)
             adam_step(policy.network.vector, gradient.network.vector, mean, square, count + n + 1, learning_rate)

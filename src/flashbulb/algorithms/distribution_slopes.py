@@ -13,7 +13,8 @@ import numpy as np
 
 from flashbulb.jit import jit_fastmath_helper
 
-Deviations = Any  # an array, or None for a categorical
+# True for a categorical; None, and not False, for a Gaussian: the compiler then leaves out what belongs to the other.
+Discrete = Any
 _HALF_LOG_TAU = np.float32(0.5 * np.log(2 * np.pi))
 
 
@@ -24,40 +25,48 @@ class Sampled(NamedTuple):
     actions: np.ndarray  # (states, outputs)
     log_prob: np.ndarray  # of the actions, under the policy that sampled
     began: np.ndarray  # (states, outputs) means, or log-probabilities
-    began_log_std: Deviations  # (outputs,); of a Gaussian only
+    began_log_std: np.ndarray  # (outputs,); empty for a categorical
+    discrete: Discrete
 
 
 @jit_fastmath_helper
 def compare(
-    outputs: np.ndarray, log_std: Deviations, rows: np.ndarray, sampled: Sampled, log_ratio: np.ndarray, kl: np.ndarray
+    discrete: Discrete,
+    outputs: np.ndarray,
+    log_std: np.ndarray,
+    rows: np.ndarray,
+    sampled: Sampled,
+    log_ratio: np.ndarray,
+    kl: np.ndarray,
 ) -> None:
     """Log-ratio to the policy that sampled and KL(pi || where the descent began), of each state.
 
     Of a categorical the outputs become log-probabilities.
     """
-    if log_std is None:  # known when this is compiled: each kind of policy gets its own branch only
-        _compare_categorical(outputs, rows, sampled, log_ratio, kl)
-    else:
+    if discrete is None:
         _compare_gaussian(outputs, log_std, rows, sampled, log_ratio, kl)
+    else:
+        _compare_categorical(outputs, rows, sampled, log_ratio, kl)
 
 
 @jit_fastmath_helper
 def slope_of_outputs(
+    discrete: Discrete,
     outputs: np.ndarray,
-    log_std: Deviations,
+    log_std: np.ndarray,
     rows: np.ndarray,
     sampled: Sampled,
     kl: np.ndarray,
     by_log_ratio: np.ndarray,
     by_kl: np.ndarray,
     back: np.ndarray,
-    by_log_std: Deviations,
+    by_log_std: np.ndarray,
 ) -> None:
     """From derivatives by log-ratio and KL to those by the outputs (`back`) and by the deviations."""
-    if log_std is None:
-        _chain_categorical(outputs, rows, sampled, kl, by_log_ratio, by_kl, back)
-    else:
+    if discrete is None:
         _chain_gaussian(outputs, log_std, rows, sampled, by_log_ratio, by_kl, back, by_log_std)
+    else:
+        _chain_categorical(outputs, rows, sampled, kl, by_log_ratio, by_kl, back)
 
 
 @jit_fastmath_helper

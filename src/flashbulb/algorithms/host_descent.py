@@ -6,7 +6,6 @@ Three to four times as fast (docs/notes/performance_log.md), and, unlike a progr
 from __future__ import annotations
 
 from collections.abc import Callable
-from copy import copy
 from typing import Any, NamedTuple
 
 import jax
@@ -15,7 +14,7 @@ import numpy as np
 from flashbulb.algorithms.actor import Actor, HostStep, Metrics, StepInputs, host_generator
 from flashbulb.algorithms.actor_fit import Seen, policy_vector, visit, work_for
 from flashbulb.algorithms.distribution_slopes import Sampled
-from flashbulb.algorithms.policy import Categorical, Gaussian, Policy
+from flashbulb.algorithms.policy import Categorical, Policy
 from flashbulb.algorithms.proximal_loss import ProximalLoss
 from flashbulb.algorithms.small_network import blas, read_only
 from flashbulb.batch import ActorBatch, Array
@@ -95,11 +94,12 @@ class HostPolicy:
     """A policy's parameters as one vector that changes in place, and the states on which it learns."""
 
     def __init__(self, policy: Policy, params: Any, batch: ActorBatch, block: int, adam: Any = None) -> None:
-        network, actions, states = params, batch.actions, len(batch.observations)
-        if isinstance(policy, Gaussian):
-            network = params.mean
-        elif isinstance(policy, Categorical):
-            actions = np.eye(policy.size, dtype=np.float32)[actions.astype(np.int64)]
+        states, discrete = len(batch.observations), None
+        if isinstance(policy, Categorical):
+            network, discrete = params, True
+            actions = np.eye(policy.size, dtype=np.float32)[batch.actions.astype(np.int64)]
+        else:
+            network, actions = params.mean, batch.actions
         sizes = (network[0].weight.shape[0], *(len(layer.bias) for layer in network))
         self.vector = _to_vector(params)
         self.mean, self.square = (np.zeros_like(self.vector) for _ in range(2))
@@ -110,14 +110,16 @@ class HostPolicy:
         self._work = work_for(sizes, block)
         self._seen = Seen(np.zeros((states, sizes[-1]), np.float32), np.zeros(states, np.float32))
         known = read_only(batch.observations), read_only(actions), read_only(batch.log_prob)
-        self._sampled = Sampled(*known, self._seen.outputs.copy(), copy(self._views.log_std))
+        self._sampled = Sampled(*known, self._seen.outputs.copy(), self._views.log_std.copy(), discrete)
         # All states in blocks, of which the last overlaps the one before it.
         self._all = np.minimum(np.arange(0, states, block), states - block)[:, None] + np.arange(block)
 
     def begin(self) -> None:
         """From now on divergences are from the policy as it is."""
         self.look()
-        self._sampled = self._sampled._replace(began=self._seen.outputs.copy(), began_log_std=copy(self._views.log_std))
+        self._sampled = self._sampled._replace(
+            began=self._seen.outputs.copy(), began_log_std=self._views.log_std.copy()
+        )
 
     def look(self) -> np.float32:
         """Mean divergence from where it began."""
