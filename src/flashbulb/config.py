@@ -186,6 +186,9 @@ class ProximalConfig:
     """Passes stop early once the mean KL from the sampling policy exceeds this ("trust region bound")."""
     max_grad_norm: Positive = 40.0
     """Gradients are clipped to this norm."""
+    backend: Literal["compiled", "optax"] = "compiled"
+    """What descends: compiled loops around BLAS, or optax under JAX, which is slower; the same up to rounding but for
+    the order of minibatches."""
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,9 @@ import numpy as np
 import optax
 import pytest
 
-from flashbulb.algorithms import critic_fit as regression
 from flashbulb.algorithms.critics import fit, init_critics, values
 from flashbulb.algorithms.networks import forward, forward_numpy
+from flashbulb.algorithms.small_network import blas, fast_tanh
 from flashbulb.config import CriticConfig
 
 
@@ -134,7 +134,7 @@ def test_threads_of_the_matrix_library_change_nothing():
     x, targets = rng.standard_normal((2_000, 40), np.float32), rng.standard_normal((2, 2_000), np.float32)
     found = []
     for threads in (1, 2):
-        with regression.blas().limit(limits=threads):
+        with blas().limit(limits=threads):
             found.append(fit(critics, x, targets, np.random.default_rng(1), 1e-3, config)[0])
     jax.tree.map(np.testing.assert_array_equal, *found)
 
@@ -142,7 +142,7 @@ def test_threads_of_the_matrix_library_change_nothing():
 def test_the_compiled_tanh_is_tanh():
     x = np.concatenate([np.linspace(-12, 12, 10_001), [1e-8, -1e-20, 1e30, np.nan]]).astype(np.float32)
     fast = x.copy()
-    regression._tanh(fast)
+    fast_tanh(fast)
     np.testing.assert_allclose(fast, np.tanh(x.astype(np.float64)), atol=5e-7)
 
 

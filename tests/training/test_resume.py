@@ -159,6 +159,16 @@ def test_the_one_before_is_used_and_the_user_is_told(finished, tmp_path):
     assert (run / "checkpoints/000004.damaged").exists()
 
 
+@pytest.mark.parametrize("backend", ["compiled", "optax"])
+def test_both_steps_of_cup_go_on_with_their_own_moments(backend, tmp_path):
+    untouched, settings = tmp_path / "run", SHORT | {"proximal": {"passes": 3, "minibatch": 16, "backend": backend}}
+    run_to_end(untouched, "cup", FOREIGN, settings)
+    run = copy(untouched, tmp_path)
+    missing(newest(run))
+    resume(run, Console(quiet=True))
+    assert_identical(untouched, run, 6)
+
+
 def test_killed_before_its_first_checkpoint_it_begins_at_the_beginning(finished, tmp_path):
     run = copy(finished, tmp_path)
     for path in (run / "checkpoints").iterdir():

@@ -7,10 +7,11 @@ from typing import Any, NamedTuple, TypeVar
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from flashbulb.batch import ActorBatch, Array, Constraint
 
-Metrics = dict[str, jax.Array]
+Metrics = dict[str, Any]  # scalars, of JAX or of NumPy
 
 
 class Actor(NamedTuple):
@@ -40,6 +41,20 @@ def for_each_cost(function: Function, several: bool) -> Function:
 
 # (actor, inputs) -> (the actor after the step, scalars to report). Pure, and compiled by `learner.py`.
 ActorStep = Callable[[Actor, StepInputs], tuple[Actor, Metrics]]
+
+
+class HostStep(NamedTuple):
+    """A step that `learner.py` calls as it is, without JAX, beside the critics' fits: it should release Python's lock.
+
+    The actor, the batch and the constraint are NumPy arrays; results may be of either kind.
+    """
+
+    run: ActorStep
+
+
+def host_generator(key: jax.Array) -> np.random.Generator:
+    """NumPy's random numbers of a JAX key."""
+    return np.random.default_rng(np.asarray(jax.random.key_data(key)))
 
 
 def lagrangian_advantage(reward_advantage: jax.Array, cost_advantage: jax.Array, lam: jax.Array) -> jax.Array:

@@ -1,34 +1,27 @@
-"""Least squares with a small tanh network: shuffled minibatches, backpropagation and Adam as one compiled loop.
+"""Least squares with a small tanh network: shuffled minibatches as one compiled loop over `small_network.py`.
 
-A step works on 64 states and five thousand parameters: so little for each operation that XLA takes 70 microseconds for
-it where these loops around BLAS take 28, and fits of several networks run side by side, one to a core
-(docs/performance.md). The result is that of optax's Adam on a JAX network up to rounding, to which tests hold it.
+Fits of several networks run side by side, one to a core (docs/performance.md).
 """
 
 from __future__ import annotations
 
-import itertools
-from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
-from flashbulb.jit import jit_fastmath, jit_fastmath_helper, jit_inline
-
-Arrays = tuple[np.ndarray, ...]  # one per layer
-MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8  # Adam's
-# What is nearer to zero is zero: a weight's penalty has a square of 1e-33, still a normal number.
-_NO_WEIGHT, _NO_MEAN, _NO_SQUARE = np.float32(1e-12), np.float32(1e-30), np.float32(1e-36)
-_SATURATED = np.float32(8.0)  # where tanh is 1 within two roundings of single precision
-
-
-class Parameters(NamedTuple):
-    """A network's parameters, or their gradient: one vector, and views of it as layers."""
-
-    vector: np.ndarray
-    weights: Arrays  # (inputs, outputs)
-    biases: Arrays
+from flashbulb.algorithms.small_network import (
+    Arrays,
+    Parameters,
+    adam_step,
+    backpropagate,
+    clip_norm,
+    gather_rows,
+    layer_arrays,
+    layered,
+    propagate,
+    read_only,
+)
+from flashbulb.jit import jit_fastmath, jit_fastmath_helper
 
 
 class Settings(NamedTuple):
@@ -37,17 +30,6 @@ class Settings(NamedTuple):
     learning_rate: np.float32
     l2: np.float32
     max_grad_norm: np.float32
-
-
-def layered(vector: np.ndarray, sizes: tuple[int, ...]) -> Parameters:
-    """Layer by layer, each as weights and then biases."""
-    weights, biases, at = [], [], 0
-    for inputs, outputs in itertools.pairwise(sizes):
-        middle, end = at + inputs * outputs, at + (inputs + 1) * outputs
-        weights.append(vector[at:middle].reshape(inputs, outputs))
-        biases.append(vector[middle:end])
-        at = end
-    return Parameters(vector, tuple(weights), tuple(biases))
 
 
 def regress(
@@ -66,24 +48,13 @@ def regress(
     `vector` (the parameters), and Adam's `mean` and `square` after `count` steps are changed in place.
     """
     gradient = layered(np.empty_like(vector), sizes)
-    activations = tuple(np.empty((batches.shape[1], size), np.float32) for size in sizes)
-    backwards = tuple(np.empty_like(a) for a in activations)
-    network = layered(vector, sizes)
-    return _descend(
-        network, gradient, mean, square, count, activations, backwards, observations, targets, batches, settings
-    )
-
-
-@cache
-def blas() -> ThreadpoolController:
-    """The library that multiplies matrices for compiled code, once it is loaded."""
-    import scipy.linalg.cython_blas  # noqa: F401
-
-    return ThreadpoolController().select(user_api="blas")
+    activations, backwards = (layer_arrays(sizes, batches.shape[1]) for _ in range(2))
+    moments, data = (mean, square, count), (read_only(observations), read_only(targets), batches)
+    return _regress(layered(vector, sizes), gradient, *moments, activations, backwards, *data, settings)
 
 
 @jit_fastmath
-def _descend(
+def _regress(
     network: Parameters,
     gradient: Parameters,
     mean: np.ndarray,
@@ -99,33 +70,14 @@ def _descend(
     total = 0.0
     for step in range(len(batches)):
         rows = batches[step]
-        for i in range(len(rows)):
-            for k in range(observations.shape[1]):
-                activations[0][i, k] = observations[rows[i], k]
-        _forward(network, activations)
+        gather_rows(observations, rows, activations[0])
+        propagate(network, activations)
         total += _errors(activations[-1], targets, rows, backwards[-1])
-        _backward(network, gradient, activations, backwards)
-        _regularise(network.vector, gradient.vector, settings)
-        _adam(network.vector, gradient.vector, mean, square, count + step + 1, settings.learning_rate)
+        backpropagate(network, gradient, activations, backwards)
+        _add_penalty(network.vector, gradient.vector, settings.l2)
+        clip_norm(gradient.vector, settings.max_grad_norm)
+        adam_step(network.vector, gradient.vector, mean, square, count + step + 1, settings.learning_rate)
     return total / len(batches)
-
-
-@jit_fastmath_helper
-def _forward(network: Parameters, activations: Arrays) -> None:
-    last = len(network.weights) - 1
-    for layer in range(last + 1):
-        out = activations[layer + 1]
-        np.dot(activations[layer], network.weights[layer], out)
-        _add(out, network.biases[layer])
-        if layer < last:
-            _tanh(out.reshape(-1))
-
-
-@jit_fastmath_helper
-def _add(out: np.ndarray, bias: np.ndarray) -> None:
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] += bias[j]
 
 
 @jit_fastmath_helper
@@ -140,95 +92,6 @@ def _errors(values: np.ndarray, targets: np.ndarray, rows: np.ndarray, back: np.
 
 
 @jit_fastmath_helper
-def _backward(network: Parameters, gradient: Parameters, activations: Arrays, backwards: Arrays) -> None:
-    for layer in range(len(network.weights) - 1, -1, -1):
-        back, below = backwards[layer + 1], activations[layer]
-        np.dot(below.T, back, gradient.weights[layer])
-        _sum_rows(back, gradient.biases[layer])
-        if layer > 0:
-            np.dot(back, network.weights[layer].T, backwards[layer])
-            _through_tanh(backwards[layer].reshape(-1), below.reshape(-1))
-
-
-@jit_fastmath_helper
-def _sum_rows(back: np.ndarray, out: np.ndarray) -> None:
-    for j in range(len(out)):
-        out[j] = np.float32(0)
-    for i in range(back.shape[0]):
-        for j in range(back.shape[1]):
-            out[j] += back[i, j]
-
-
-@jit_fastmath_helper
-def _through_tanh(back: np.ndarray, activation: np.ndarray) -> None:
-    for i in range(len(back)):
-        back[i] *= np.float32(1) - activation[i] * activation[i]
-
-
-@jit_fastmath_helper
-def _regularise(vector: np.ndarray, gradient: np.ndarray, settings: Settings) -> None:
-    """Add the penalty's gradient, then shorten what is too long."""
-    squares = np.float32(0)
+def _add_penalty(vector: np.ndarray, gradient: np.ndarray, l2: np.float32) -> None:
     for i in range(len(vector)):
-        gradient[i] += np.float32(2) * settings.l2 * vector[i]
-        squares += gradient[i] * gradient[i]
-    norm = np.sqrt(squares)
-    if norm > settings.max_grad_norm:
-        factor = settings.max_grad_norm / norm
-        for i in range(len(gradient)):
-            gradient[i] *= factor
-
-
-@jit_inline
-def _ended(x: np.float32, least: np.float32) -> np.float32:
-    return np.float32(0) if abs(x) < least else x  # what is not a number stays that way
-
-
-@jit_fastmath_helper
-def _adam(
-    vector: np.ndarray, gradient: np.ndarray, mean: np.ndarray, square: np.ndarray, count: int, rate: np.float32
-) -> None:
-    """Kingma and Ba's step, moments corrected for their start at zero.
-
-    Weights of an input that is always zero only shrink, with their moments. Below the smallest normal number each
-    operation on them would take a hundred times as long, so they end at zero before that.
-    """
-    b1, b2, epsilon = np.float32(MEAN_DECAY), np.float32(SQUARE_DECAY), np.float32(EPSILON)
-    one = np.float32(1)
-    step = rate * np.float32(1 / (1 - MEAN_DECAY**count))
-    unbias = np.float32(1 / (1 - SQUARE_DECAY**count))
-    for i in range(len(vector)):
-        g = gradient[i]
-        m = _ended(b1 * mean[i] + (one - b1) * g, _NO_MEAN)
-        s = _ended(b2 * square[i] + (one - b2) * g * g, _NO_SQUARE)
-        mean[i], square[i] = m, s
-        vector[i] = _ended(vector[i] - step * m / (np.sqrt(s * unbias) + epsilon), _NO_WEIGHT)
-
-
-def _lambert(depth: int) -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]]:
-    """tanh x = x / (1 + x^2 / (3 + x^2 / (5 + ...))), cut at `depth`: x P(x^2) / Q(x^2), highest powers first."""
-    p, q = [1], [2 * depth - 1]  # the fraction so far is q / p, coefficients lowest first
-    for odd in range(2 * depth - 3, 0, -2):
-        shifted = [0, *p]
-        size = max(len(q), len(shifted))
-        padded = q + [0] * (size - len(q)), shifted + [0] * (size - len(shifted))
-        p, q = q, [odd * a + b for a, b in zip(*padded, strict=True)]
-    scale = q[0]
-    return tuple(np.float32(c / scale) for c in p[::-1]), tuple(np.float32(c / scale) for c in q[::-1])
-
-
-_P, _Q = _lambert(12)
-
-
-@jit_fastmath_helper
-def _tanh(x: np.ndarray) -> None:
-    """In place, by a fraction that a loop can vectorise: exact to a few roundings of single precision."""
-    for i in range(len(x)):
-        z = min(max(x[i], -_SATURATED), _SATURATED)
-        s = z * z
-        p, q = _P[0], _Q[0]
-        for c in _P[1:]:
-            p = p * s + c
-        for c in _Q[1:]:
-            q = q * s + c
-        x[i] = z * p / q
+        gradient[i] += np.float32(2) * l2 * vector[i]

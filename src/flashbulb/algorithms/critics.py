@@ -107,7 +107,9 @@ def _fit_compiled(
     each: Each,
 ) -> tuple[Critics, np.ndarray]:
     """The same by compiled loops around BLAS, two to three times as fast."""
-    from flashbulb.algorithms.critic_fit import Settings, blas, regress  # a trained policy has no need of a compiler
+    # A trained policy has no need of a compiler.
+    from flashbulb.algorithms.critic_fit import Settings, regress
+    from flashbulb.algorithms.small_network import blas
 
     settings = Settings(np.float32(learning_rate), np.float32(config.l2), np.float32(config.max_grad_norm))
     sizes = (observations.shape[1], *config.hidden, 1)

@@ -7,7 +7,8 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs
+from flashbulb.algorithms.actor import Actor, ActorStep, HostStep, Metrics, StepInputs, host_generator
+from flashbulb.algorithms.host_descent import descend_on_host, host_kl, loss_of
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.proximal import Descent, descend, proximal_step, start_adam, take
 from flashbulb.batch import ActorBatch
@@ -67,3 +68,25 @@ def cup_actor(policy: Policy, config: Config) -> ActorStep:
         return Actor(full.actor.params, (half.actor.optimiser, full.actor.optimiser)), metrics
 
     return step
+
+
+def cup_on_host(policy: Policy, config: Config) -> HostStep:
+    """The same without JAX."""
+
+    def run(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
+        batch, rng, proximal = inputs.batch, host_generator(inputs.key), config.proximal
+        improving, projecting = actor.optimiser
+        earned = loss_of(batch.reward_advantage, clip=proximal.clip)
+        half = descend_on_host(policy, earned, Actor(actor.params, improving), inputs, proximal, rng)
+        weight = cost_weight(inputs.constraint.multiplier, config.cost_gamma, config.cost_lam)
+        projected = loss_of(-weight * batch.cost_advantage, kl_weight=1)
+        halfway = Actor(half.actor.params, projecting)
+        full = descend_on_host(policy, projected, halfway, inputs, proximal, rng)
+        metrics = {
+            "kl": host_kl(policy, full.actor.params, actor.params, batch),
+            "actor_passes": half.passes,
+            "projection_passes": full.passes,
+        }
+        return Actor(full.actor.params, (half.actor.optimiser, full.actor.optimiser)), metrics
+
+    return HostStep(run)

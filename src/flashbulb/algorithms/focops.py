@@ -11,9 +11,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs, lagrangian_advantage
+from flashbulb.algorithms.actor import Actor, ActorStep, HostStep, Metrics, StepInputs, lagrangian_advantage
+from flashbulb.algorithms.host_descent import host_step, loss_of
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.proximal import descend, take
+from flashbulb.algorithms.proximal_loss import ProximalLoss
 from flashbulb.batch import ActorBatch
 from flashbulb.config import Config
 
@@ -41,3 +43,14 @@ def focops_actor(policy: Policy, config: Config) -> ActorStep:
         return descent.actor, {"kl": descent.kl, "actor_passes": descent.passes}
 
     return step
+
+
+def focops_on_host(policy: Policy, config: Config) -> HostStep:
+    """The same without JAX."""
+
+    def loss(inputs: StepInputs) -> ProximalLoss:
+        advantages = inputs.batch.reward_advantage, inputs.batch.cost_advantage
+        advantage = lagrangian_advantage(*advantages, inputs.constraint.multiplier) / config.focops.temperature
+        return loss_of(advantage, kl_weight=1, near=config.proximal.kl)
+
+    return host_step(policy, config.proximal, loss)

@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from flashbulb.algorithms.actor import Actor, Metrics, StepInputs, for_each_cost
+from flashbulb.algorithms.actor import Actor, HostStep, Metrics, StepInputs, for_each_cost, host_generator
 from flashbulb.algorithms.advantages import (
     centre,
     estimate_advantages,
@@ -23,6 +23,7 @@ from flashbulb.algorithms.intrinsic_return import intrinsic_return
 from flashbulb.algorithms.margin import ExcessIntegral, Margin, integral_step, margin_step
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.registry import Algorithm
+from flashbulb.algorithms.small_network import blas
 from flashbulb.algorithms.trust_region import RECOVER
 from flashbulb.batch import ActorBatch, Batch, Constraint
 from flashbulb.config import Config
@@ -47,9 +48,10 @@ class Learner:
     def __init__(self, policy: Policy, algorithm: Algorithm, config: Config) -> None:
         self.policy, self.algorithm, self.config = policy, algorithm, config
         self._estimate = jax.jit(self._estimates)
-        self._improve = jax.jit(self._actor_update)
         self._multiplier, self._augmentation = algorithm.multiplier_part, algorithm.augmentation_part
         self._actor_step = algorithm.actor_part.make(policy, config)
+        self._entropy = jax.jit(self._mean_entropy)
+        self._improve = self._host_update if isinstance(self._actor_step, HostStep) else jax.jit(self._actor_update)
 
     def init(self, observation_size: int, key: jax.Array) -> LearnerState:
         config, algorithm, several = self.config, self.algorithm, len(self.config.cost_names)
@@ -92,8 +94,9 @@ class Learner:
         actor, actor_key = Actor(state.policy, state.optimiser), jax.random.fold_in(key, 1)
         inputs = StepInputs(batch.actor, batch.constraint, actor_rate, np.float32(progress), actor_key)
         observations, targets = np.asarray(batch.actor.observations), np.asarray(batch.critic_targets)
-        rng = np.random.default_rng(np.asarray(jax.random.key_data(key)))
-        with ThreadPoolExecutor(thread_count(self.config.threads)) as pool:
+        rng = host_generator(key)
+        # One thread for products around both, so that neither gives BLAS its threads back while the other still runs.
+        with blas().limit(limits=1), ThreadPoolExecutor(thread_count(self.config.threads)) as pool:
             improving = pool.submit(lambda: jax.block_until_ready(self._improve(actor, inputs)))
             critics, losses = fit(state.critics, observations, targets, rng, critic_rate, self.config.critic, pool.map)
             actor, metrics = improving.result()
@@ -172,10 +175,20 @@ class Learner:
         return (multiplier, margin, integral), Constraint(excess, c, lam), kept
 
     def _actor_update(self, actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
-        """Compiled part of `update`."""
+        """The policy's part of `update`, which JAX compiles."""
+        assert not isinstance(self._actor_step, HostStep)
         actor, metrics = self._actor_step(actor, inputs)
-        entropy = self.policy.entropy(self.policy.outputs(actor.params, inputs.batch.observations)).mean()
-        return actor, metrics | {"entropy": entropy}
+        return actor, metrics | {"entropy": self._mean_entropy(actor.params, inputs.batch.observations)}
+
+    def _host_update(self, actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
+        """The same where the step runs on the host."""
+        assert isinstance(self._actor_step, HostStep)
+        actor, batch, constraint = jax.tree.map(np.asarray, (actor, inputs.batch, inputs.constraint))
+        actor, metrics = self._actor_step.run(actor, inputs._replace(batch=batch, constraint=constraint))
+        return actor, metrics | {"entropy": self._entropy(actor.params, batch.observations)}
+
+    def _mean_entropy(self, params: Any, observations: jax.Array) -> jax.Array:
+        return self.policy.entropy(self.policy.outputs(params, observations)).mean()
 
 
 def _measured(v_c: jax.Array, sampled_bias: jax.Array, costs: jax.Array) -> Metrics:

@@ -7,9 +7,11 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs
+from flashbulb.algorithms.actor import Actor, ActorStep, HostStep, Metrics, StepInputs
+from flashbulb.algorithms.host_descent import host_step, loss_of
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.proximal import clipped_loss, descend, take
+from flashbulb.algorithms.proximal_loss import ProximalLoss
 from flashbulb.config import Config
 
 
@@ -30,3 +32,13 @@ def p3o_actor(policy: Policy, config: Config) -> ActorStep:
         return descent.actor, {"kl": descent.kl, "actor_passes": descent.passes}
 
     return step
+
+
+def p3o_on_host(policy: Policy, config: Config) -> HostStep:
+    """The same without JAX."""
+
+    def loss(inputs: StepInputs) -> ProximalLoss:
+        advantages = inputs.batch.reward_advantage, inputs.batch.cost_advantage
+        return loss_of(*advantages, clip=config.proximal.clip, kappa=config.p3o.kappa, c=inputs.constraint.c)
+
+    return host_step(policy, config.proximal, loss)

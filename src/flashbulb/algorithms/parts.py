@@ -17,7 +17,7 @@ from flashbulb.envs.early_end import EarlyEnd
 from flashbulb.errors import UsageError
 
 if TYPE_CHECKING:
-    from flashbulb.algorithms.actor import ActorStep, Metrics
+    from flashbulb.algorithms.actor import ActorStep, HostStep, Metrics
     from flashbulb.algorithms.policy import Policy
     from flashbulb.batch import Batch
 
@@ -46,8 +46,9 @@ def _tell_nothing(env: CostVectorEnv, state: Any) -> None:
 class ActorPart:
     """How the policy steps."""
 
-    make: Callable[[Policy, Config], ActorStep]
-    """(policy, config) -> step, a pure function that JAX compiles: (actor, inputs) -> (actor, metrics)."""
+    make: Callable[[Policy, Config], ActorStep | HostStep]
+    """(policy, config) -> step, a pure function that JAX compiles: (actor, inputs) -> (actor, metrics). As a `HostStep`
+    it is not compiled by JAX but called as it is."""
     start: Callable[[Any, Config], Any] = _no_state
     """(parameters of the policy, config) -> the first state of its optimiser: any tree of arrays."""
     settings: tuple[str, ...] = ()
@@ -105,21 +106,32 @@ def _trust_region(module: str, name: str, start: Callable[[Any, Config], Any] = 
     return ActorPart(_later(module, name), start, ("trust_region", "integral"), constrained=True)
 
 
+def _proximal(module: str, name: str) -> Callable[[Policy, Config], ActorStep | HostStep]:
+    """The step of a module in compiled loops or in JAX, as the configuration says."""
+    on_host, in_jax = _later(module, f"{name}_on_host"), _later(module, f"{name}_actor")
+
+    def make(policy: Policy, config: Config) -> ActorStep | HostStep:
+        step: ActorStep | HostStep = (on_host if config.proximal.backend == "compiled" else in_jax)(policy, config)
+        return step
+
+    return make
+
+
 _adam = _later("proximal", "start_adam")
 ACTORS: dict[str, ActorPart] = {
     "trpo": ActorPart(_later("cpo", "trpo_actor"), settings=("trust_region",), several_costs=True),
     "cpo": _trust_region("cpo", "cpo_actor"),
     "c-trpo": _trust_region("c_trpo", "c_trpo_actor", _later("c_trpo", "start_recovery")),
     "sb-trpo": _trust_region("sb_trpo", "sb_trpo_actor"),
-    "ppo": ActorPart(_later("proximal", "ppo_actor"), _adam, ("proximal",), several_costs=True),
+    "ppo": ActorPart(_proximal("proximal", "ppo"), _adam, ("proximal",), several_costs=True),
     "pcpo": _trust_region("pcpo", "pcpo_actor"),
     "crpo": ActorPart(
         _later("crpo", "crpo_actor"), settings=("trust_region", "crpo"), constrained=True, several_costs=True
     ),
     "natural": ActorPart(_later("natural_gradient", "natural_actor"), settings=("trust_region",), several_costs=True),
-    "focops": ActorPart(_later("focops", "focops_actor"), _adam, ("proximal", "focops"), several_costs=True),
-    "p3o": ActorPart(_later("p3o", "p3o_actor"), _adam, ("proximal", "p3o"), constrained=True),
-    "cup": ActorPart(_later("cup", "cup_actor"), _later("cup", "start_both"), ("proximal",)),
+    "focops": ActorPart(_proximal("focops", "focops"), _adam, ("proximal", "focops"), several_costs=True),
+    "p3o": ActorPart(_proximal("p3o", "p3o"), _adam, ("proximal", "p3o"), constrained=True),
+    "cup": ActorPart(_proximal("cup", "cup"), _later("cup", "start_both"), ("proximal",)),
 }
 MULTIPLIERS: dict[str, MultiplierPart | None] = {
     "none": None,

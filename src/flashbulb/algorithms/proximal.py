@@ -9,8 +9,10 @@ import jax
 import jax.numpy as jnp
 import optax
 
-from flashbulb.algorithms.actor import Actor, ActorStep, Metrics, StepInputs, lagrangian_advantage
+from flashbulb.algorithms.actor import Actor, ActorStep, HostStep, Metrics, StepInputs, lagrangian_advantage
+from flashbulb.algorithms.host_descent import host_step, loss_of
 from flashbulb.algorithms.policy import Policy
+from flashbulb.algorithms.proximal_loss import ProximalLoss
 from flashbulb.batch import ActorBatch
 from flashbulb.config import Config, ProximalConfig
 
@@ -99,3 +101,13 @@ def ppo_actor(policy: Policy, config: Config) -> ActorStep:
         return descent.actor, {"kl": descent.kl, "actor_passes": descent.passes}
 
     return step
+
+
+def ppo_on_host(policy: Policy, config: Config) -> HostStep:
+    """The same without JAX."""
+
+    def loss(inputs: StepInputs) -> ProximalLoss:
+        advantages = inputs.batch.reward_advantage, inputs.batch.cost_advantage
+        return loss_of(lagrangian_advantage(*advantages, inputs.constraint.multiplier), clip=config.proximal.clip)
+
+    return host_step(policy, config.proximal, loss)

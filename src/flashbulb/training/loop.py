@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.console import Console
 
-from flashbulb.algorithms.critic_fit import blas
+from flashbulb.algorithms.small_network import blas
 from flashbulb.analysis.memory_snapshots import most_dangerous_env, save_memory_snapshot, snapshot_iterations
 from flashbulb.config import Config
 from flashbulb.envs import CostVectorEnv
