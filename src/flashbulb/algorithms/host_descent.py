@@ -1,6 +1,6 @@
 """`descend` of `proximal.py` for the losses of `proximal_loss.py`: compiled loops on the host in the place of JAX.
 
-Three to four times as fast (docs/notes/performance_log.md), and, unlike a program of XLA, beside the critics' fits.
+Twice as fast (docs/notes/performance_log.md); like the critics' fits it leaves the lock of Python to others.
 """
 
 from __future__ import annotations
