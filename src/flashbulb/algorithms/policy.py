@@ -85,8 +85,10 @@ class Gaussian:
         return mean if noise is None else mean + np.exp(params.log_std) * noise
 
     def to_env(self, actions: np.ndarray) -> np.ndarray:
-        bounded = np.clip(actions, -1.0, 1.0) if self.bounded else actions
-        return (self.centre + self.half_width * bounded).reshape(-1, *self.shape)
+        bounded = np.minimum(np.maximum(actions, -1.0), 1.0) if self.bounded else actions  # np.clip takes longer
+        scaled = self.half_width * bounded
+        scaled += self.centre
+        return scaled.reshape(-1, *self.shape)
 
     def from_env(self, actions: np.ndarray) -> np.ndarray:
         """The action behind the environment's; of a clipped one, the bound."""
