@@ -14,6 +14,7 @@ import optax
 
 from flashbulb.algorithms.networks import Network, forward, init_network
 from flashbulb.config import CriticConfig
+from flashbulb.kernel_cache import wait_for_helper
 
 Each = Callable[[Callable[[int], float], Iterable[int]], Iterator[float]]
 
@@ -25,8 +26,11 @@ class Critics(NamedTuple):
 
 def init_critics(key: jax.Array, observation_size: int, cost_critics: int, config: CriticConfig) -> Critics:
     keys = jax.random.split(key, 1 + cost_critics)
-    networks = jax.vmap(lambda k: init_network(k, (observation_size, *config.hidden, 1)))(keys)
-    return Critics(networks, jax.vmap(optax.scale_by_adam().init)(networks))
+    each = [init_network(k, (observation_size, *config.hidden, 1)) for k in keys]
+    numbers: Any = jnp if isinstance(key, jax.core.Tracer) else np  # JAX's if only the shapes are asked for
+    networks = jax.tree.map(lambda *leaves: numbers.stack(leaves), *each)
+    moments = jax.tree.map(lambda leaf: numbers.zeros(leaf.shape, leaf.dtype), networks)
+    return Critics(networks, optax.ScaleByAdamState(numbers.zeros(len(each), np.int32), moments, moments))
 
 
 def values(critics: Critics, observations: jax.Array, several: int = 0) -> tuple[jax.Array, jax.Array]:
@@ -109,6 +113,7 @@ def _fit_compiled(
     """The same by compiled loops around BLAS, two to three times as fast."""
     from flashbulb.algorithms.critic_fit import Settings, blas, regress  # a trained policy has no need of a compiler
 
+    wait_for_helper()
     settings = Settings(np.float32(learning_rate), np.float32(config.l2), np.float32(config.max_grad_norm))
     sizes = (observations.shape[1], *config.hidden, 1)
     adam = critics.optimiser

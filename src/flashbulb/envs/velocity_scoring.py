@@ -18,7 +18,7 @@ from flashbulb.jit import jit, jit_helper, jit_inline
 LANES = 8  # sums of at least so many numbers are added in so many parts, as in NumPy
 
 
-class Rules(NamedTuple):
+class VelocityRules(NamedTuple):
     """A task in numbers, for compiled code."""
 
     seconds: float  # of a step
@@ -50,12 +50,12 @@ class Robots(NamedTuple):
     steps: np.ndarray
 
 
-def rules_of(robot: VelocityRobot, model: mujoco.MjModel, speed_limit: float, episode_steps: int) -> Rules:
+def rules_of(robot: VelocityRobot, model: mujoco.MjModel, speed_limit: float, episode_steps: int) -> VelocityRules:
     size = int(model.nq + model.nv)
     entries = [(i, part.low, part.high) for part in robot.healthy for i in range(size)[part.first : part.end]]
     table = np.array(entries).reshape(-1, 3)
     mass = model.body_mass
-    return Rules(
+    return VelocityRules(
         float(model.opt.timestep * robot.substeps),
         robot.forward_weight,
         robot.healthy_reward,
@@ -93,7 +93,7 @@ def score(
 
     Returns how many episodes ended.
     """
-    bodies, task = Robots(*robots), Rules(*rules)
+    bodies, task = Robots(*robots), VelocityRules(*rules)
     ended = 0
     for i in range(len(bodies.states)):
         x, y = _place_of(bodies.states[i], bodies.readings[i], task)
@@ -114,20 +114,20 @@ def score(
 
 @jit
 def observe(robots: tuple, rules: tuple, obs: np.ndarray) -> None:
-    _write_observations(Robots(*robots), Rules(*rules), obs)
+    _write_observations(Robots(*robots), VelocityRules(*rules), obs)
 
 
 @jit
 def place(robots: tuple, rules: tuple, indices: np.ndarray) -> None:
     """Write the positions of robots at the begin of their episodes."""
-    bodies, task = Robots(*robots), Rules(*rules)
+    bodies, task = Robots(*robots), VelocityRules(*rules)
     for i in indices:
         x, y = _place_of(bodies.states[i], bodies.readings[i], task)
         bodies.position[i, 0], bodies.position[i, 1] = x, y
 
 
 @jit_helper
-def _place_of(state: np.ndarray, readings: np.ndarray, rules: Rules) -> tuple[float, float]:
+def _place_of(state: np.ndarray, readings: np.ndarray, rules: VelocityRules) -> tuple[float, float]:
     """What the velocity is the difference of. Ant's and Humanoid's belong to the integrator's last stage (see
     `VelocityPhysics`)."""
     if rules.place == Place.ROOT:  # tasks in a vertical plane look at the first coordinate only
@@ -158,7 +158,7 @@ def _sum_of_squares(x: np.ndarray) -> float:
 
 
 @jit_helper
-def _healthy(state: np.ndarray, rules: Rules) -> bool:
+def _healthy(state: np.ndarray, rules: VelocityRules) -> bool:
     """Whether all bounds hold; what is not a number is within none."""
     for k in range(len(rules.checked)):
         if not rules.bounds[0, k] <= state[1 + rules.checked[k]] <= rules.bounds[1, k]:
@@ -167,7 +167,7 @@ def _healthy(state: np.ndarray, rules: Rules) -> bool:
 
 
 @jit_inline
-def _write_observations(robots: Robots, rules: Rules, obs: np.ndarray) -> None:
+def _write_observations(robots: Robots, rules: VelocityRules, obs: np.ndarray) -> None:
     first, velocities, clip = 1 + rules.hidden, 1 + rules.nq, rules.velocity_clip
     read = rules.nq - rules.hidden + rules.nv
     for i in range(len(obs)):
