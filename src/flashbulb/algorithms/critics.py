@@ -27,7 +27,7 @@ class Critics(NamedTuple):
 def init_critics(key: jax.Array, observation_size: int, cost_critics: int, config: CriticConfig) -> Critics:
     keys = jax.random.split(key, 1 + cost_critics)
     each = [init_network(k, (observation_size, *config.hidden, 1)) for k in keys]
-    numbers: Any = jnp if isinstance(key, jax.core.Tracer) else np  # JAX's, to be compiled, if only shapes are asked for
+    numbers: Any = jnp if isinstance(key, jax.core.Tracer) else np  # JAX's if only shapes are asked for
     networks = jax.tree.map(lambda *leaves: jnp.asarray(numbers.stack(leaves)), *each)
     moments = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), networks)
     return Critics(networks, optax.ScaleByAdamState(jnp.asarray(np.zeros(len(each), np.int32)), moments, moments))
