@@ -232,6 +232,71 @@ def test_cost_is_one_above_the_speed_limit(robot: str) -> None:
         assert ((velocity[:, 0] < limit) & (cost == 1)).any()
 
 
+def healthy(robot: str, qpos: np.ndarray, qvel: np.ndarray) -> np.ndarray:
+    """The original's conditions, written down again."""
+    if robot == "Ant":
+        finite = np.isfinite(qpos).all(axis=1) & np.isfinite(qvel).all(axis=1)
+        return finite & (qpos[:, 2] >= 0.2) & (qpos[:, 2] <= 1.0)
+    if robot == "Hopper":
+        bounded = (np.abs(qpos[:, 2:]) < 100).all(axis=1) & (np.abs(qvel) < 100).all(axis=1)
+        return bounded & (qpos[:, 1] > 0.7) & (np.abs(qpos[:, 2]) < 0.2)
+    if robot == "Humanoid":
+        return (qpos[:, 2] > 1.0) & (qpos[:, 2] < 2.0)
+    if robot == "Walker2d":
+        return (qpos[:, 1] > 0.8) & (qpos[:, 1] < 2.0) & (np.abs(qpos[:, 2]) < 1.0)
+    return np.ones(len(qpos), bool)
+
+
+@pytest.mark.parametrize("robot", ROBOTS)
+def test_compiled_steps_are_to_the_last_bit_those_of_numpy(robot: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rewards, costs, falls and observations of random states, at and beside every bound, infinite ones and NaN."""
+    count, (limit, dt, nq), task = 4000, LAUNCH[robot], ROBOTS[robot]
+    env = make(f"Safety{robot}Velocity-v1", num_envs=count, threads=1)
+    env.reset(seed=0)
+    rng, before = np.random.default_rng(1), env.get_state()
+    physics, model = env.physics, load_model(task)
+    edges = [x for edge in (0.2, 0.7, 0.8, 1.0, 2.0, 10.0, 100.0) for x in np.nextafter(edge, [-np.inf, edge, np.inf])]
+    edges = np.r_[0.0, np.inf, np.nan, np.finfo(float).max, edges] * np.array([[1.0], [-1.0]])
+
+    def arrive(controls: np.ndarray) -> None:
+        physics.state[:, 1:] = rng.normal(size=physics.state[:, 1:].shape)
+        physics.state[:, 1 + 2] = rng.uniform(-0.3, 2.2, count)
+        physics.state[:, 1 + 1] = rng.uniform(0.5, 2.2, count)
+        column = rng.integers(1, physics.state.shape[1], 3000)  # one entry each at an edge
+        physics.state[np.arange(3000), column] = rng.choice(edges.ravel(), 3000)
+        physics.readings[:] = rng.normal(size=physics.readings.shape)
+
+    monkeypatch.setattr(physics, "step", arrive)
+    monkeypatch.setattr(env, "_restart", lambda indices: None)
+    actions = rng.uniform(-1.5, 1.5, (count, *env.single_action_space.shape))
+    obs, reward, cost, terminated, truncated, info = env.step(actions)
+    state = env.get_state()
+    qpos, qvel = state["physics"][:, 1 : 1 + nq], state["physics"][:, 1 + nq :]
+    if robot == "Humanoid":
+        mass = model.body_mass[:, None]
+        position = (np.sum(mass * state["xipos"], axis=1) / np.sum(mass))[:, :2]
+    else:
+        position = measured_position(robot, state)
+    with np.errstate(all="ignore"):
+        velocity = (position - before["position"]) / dt
+        controls = np.clip(actions, *model.actuator_ctrlrange.T)
+        effort = np.sum(controls * controls, axis=1)
+        expected = task.forward_weight * velocity[:, 0] + task.healthy_reward - CONTROL_WEIGHT[robot] * effort
+        planar = np.sqrt(velocity[:, 0] ** 2 + velocity[:, 1] ** 2)
+        speed = planar if robot in ("Ant", "Humanoid") else velocity[:, 0]
+    np.testing.assert_array_equal(reward, expected)
+    np.testing.assert_array_equal(cost, speed > limit)
+    np.testing.assert_array_equal(terminated, ~healthy(robot, qpos, qvel))
+    assert terminated.any() == (robot not in ("HalfCheetah", "Swimmer"))
+    assert not truncated.any()
+    clip = 10.0 if robot in ("Hopper", "Walker2d") else np.inf
+    fields = [state[field].reshape(count, -1) for field in task.observed_fields]
+    seen = np.concatenate([qpos[:, task.hidden :], np.clip(qvel, -clip, clip), *fields], axis=1)
+    np.testing.assert_array_equal(obs, seen)
+    np.testing.assert_array_equal(info["final_obs"], seen)
+    np.testing.assert_array_equal(env.observe(), seen)
+
+
 def test_parameters_change_the_limit_and_the_length_and_nothing_else() -> None:
     plain = make("SafetyHopperVelocity-v1", 20, seed=4, threads=1)
     other = make("SafetyHopperVelocity-v1", 20, seed=4, threads=1, env_kwargs={"speed_limit": 0.0, "episode_steps": 12})

@@ -14,6 +14,7 @@ import optax
 
 from flashbulb.algorithms.networks import Network, forward, init_network
 from flashbulb.config import CriticConfig
+from flashbulb.kernel_cache import wait_for_helper
 
 Each = Callable[[Callable[[int], float], Iterable[int]], Iterator[float]]
 
@@ -25,8 +26,11 @@ class Critics(NamedTuple):
 
 def init_critics(key: jax.Array, observation_size: int, cost_critics: int, config: CriticConfig) -> Critics:
     keys = jax.random.split(key, 1 + cost_critics)
-    networks = jax.vmap(lambda k: init_network(k, (observation_size, *config.hidden, 1)))(keys)
-    return Critics(networks, jax.vmap(optax.scale_by_adam().init)(networks))
+    each = [init_network(k, (observation_size, *config.hidden, 1)) for k in keys]
+    numbers: Any = jnp if isinstance(key, jax.core.Tracer) else np  # JAX's if only shapes are asked for
+    networks = jax.tree.map(lambda *leaves: jnp.asarray(numbers.stack(leaves)), *each)
+    moments = jax.tree.map(lambda leaf: jnp.asarray(np.zeros(leaf.shape, leaf.dtype)), networks)
+    return Critics(networks, optax.ScaleByAdamState(jnp.asarray(np.zeros(len(each), np.int32)), moments, moments))
 
 
 def values(critics: Critics, observations: jax.Array, several: int = 0) -> tuple[jax.Array, jax.Array]:
@@ -111,6 +115,7 @@ def _fit_compiled(
     from flashbulb.algorithms.critic_fit import Settings, regress
     from flashbulb.algorithms.small_network import blas
 
+    wait_for_helper()
     settings = Settings(np.float32(learning_rate), np.float32(config.l2), np.float32(config.max_grad_norm))
     sizes = (observations.shape[1], *config.hidden, 1)
     adam = critics.optimiser

@@ -59,7 +59,7 @@ class Gaussian:
     def init(self, key: jax.Array, observation_size: int, config: PolicyConfig) -> GaussianParams:
         # A small last layer: all states start with nearly the same action distribution.
         mean = init_network(key, (observation_size, *config.hidden, self.size), last_gain=0.01)
-        return GaussianParams(mean, jnp.full(self.size, config.initial_log_std, jnp.float32))
+        return GaussianParams(mean, jnp.asarray(np.full(self.size, config.initial_log_std, np.float32)))
 
     def outputs(self, params: GaussianParams, observations: jax.Array) -> GaussianOutputs:
         return GaussianOutputs(forward(params.mean, observations), params.log_std)
@@ -85,8 +85,10 @@ class Gaussian:
         return mean if noise is None else mean + np.exp(params.log_std) * noise
 
     def to_env(self, actions: np.ndarray) -> np.ndarray:
-        bounded = np.clip(actions, -1.0, 1.0) if self.bounded else actions
-        return (self.centre + self.half_width * bounded).reshape(-1, *self.shape)
+        bounded = np.minimum(np.maximum(actions, -1.0), 1.0) if self.bounded else actions  # np.clip takes longer
+        scaled = self.half_width * bounded
+        scaled += self.centre
+        return scaled.reshape(-1, *self.shape)
 
     def from_env(self, actions: np.ndarray) -> np.ndarray:
         """The action behind the environment's; of a clipped one, the bound."""

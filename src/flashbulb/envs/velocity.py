@@ -20,6 +20,7 @@ from flashbulb.envs.registry import PhysicsBackend
 from flashbulb.envs.rng import pack_pcg64, pcg64_generators, unpack_pcg64
 from flashbulb.envs.simulator import FULL_PHYSICS, After, RolloutSimulator, StepPlan, make_simulator
 from flashbulb.envs.velocity_robots import ROBOTS, VelocityRobot, load_model
+from flashbulb.envs.velocity_scoring import Robots, clip_controls, observe, place, rules_of, score
 from flashbulb.errors import UsageError
 
 PARAMETERS = ("speed_limit", "episode_steps")  # what `env_kwargs` may set
@@ -68,61 +69,41 @@ class VelocityTask:
         self.robot = ROBOTS[env_id.removeprefix("Safety").removesuffix("Velocity-v1")]
         self.speed_limit = self.robot.speed_limit if speed_limit is None else float(speed_limit)
         self.physics = VelocityPhysics(self.robot, num_envs, threads, physics)
-        model = self.physics.model
-        self._dt = model.opt.timestep * self.robot.substeps
-        self._low, self._high = model.actuator_ctrlrange.T.copy()
-        self._position = np.zeros((num_envs, 2))  # before the step, for velocities by finite differences
+        rules = rules_of(self.robot, self.physics.model, self.speed_limit, episode_steps)
+        self._rules, self._bounds = tuple(rules), rules.controls
+        self.position = np.zeros((num_envs, 2))  # of which the velocity is the difference
         self._steps = np.zeros(num_envs, np.int64)
+        self._robots = tuple(Robots(self.physics.state, self.physics.readings, self.position, self._steps))
+        self._all = np.arange(num_envs)
+        self._width = self.physics.state.shape[1] - 1 - rules.hidden
+        self._width += self.physics.readings.shape[1] - rules.observed if self.robot.observed_fields else 0
         self._rngs: list[np.random.Generator] = []
         self.reset(seed)  # so that the batch can be observed and saved from the start
         self._rngs = pcg64_generators(seed, num_envs)  # so that the first reset() is still that of `seed`
-        size = self._obs.shape[1]
-        self.single_observation_space = spaces.Box(-np.inf, np.inf, (size,), np.float64)
-        self.single_action_space = spaces.Box(self._low.astype(np.float32), self._high.astype(np.float32))
+        low, high = rules.controls.astype(np.float32)
+        self.single_observation_space = spaces.Box(-np.inf, np.inf, (self._width,), np.float64)
+        self.single_action_space = spaces.Box(low, high)
 
     def reset(self, seed: int | None = None) -> tuple[np.ndarray, Info]:
         if seed is not None:
             self._rngs = pcg64_generators(seed, self.num_envs)
-        self._restart(env_rows(None, self.num_envs))
-        self._obs = self._observation()
-        return self._obs.copy(), {}
+        self._restart(self._all)
+        return self.observe(), {}
 
     def step(self, actions: np.ndarray) -> StepResult:
-        actions = checked_actions(self.single_action_space, actions, self.num_envs)
-        controls = np.clip(actions, self._low, self._high)  # in double precision, which the space's bounds are not
+        controls = checked_actions(self.single_action_space, actions, self.num_envs)
+        clip_controls(controls, self._bounds)
         self.physics.step(controls)
-        velocity, position = self._velocity()
-        reward, cost = self._reward(velocity, controls), self._cost(velocity)
-        self._position = position
-        self._steps += 1
-        terminated = ~self.robot.healthy(self.physics.qpos, self.physics.qvel)
-        truncated = self._steps >= self.max_episode_steps
-        ended = terminated | truncated
-        final = self._observation()
-        self._obs = final
-        if ended.any():
+        numbers, flags = np.empty((2, self.num_envs)), np.empty((3, self.num_envs), np.bool_)
+        obs = np.empty((self.num_envs, self._width))
+        count = score(self._robots, self._rules, controls, numbers, flags, obs)
+        reward, cost = numbers
+        terminated, truncated, ended = flags
+        info = final_info(obs, ended)
+        if count:
             self._restart(np.flatnonzero(ended))
-            self._obs = self._observation()
-        return self._obs.copy(), reward, cost, terminated, truncated, final_info(final.copy(), ended)
-
-    def _velocity(self) -> tuple[np.ndarray, np.ndarray]:
-        position = self.robot.position(self.physics)
-        return (position - self._position) / self._dt, position
-
-    def _reward(self, velocity: np.ndarray, controls: np.ndarray) -> np.ndarray:
-        robot = self.robot
-        effort = np.sum(controls * controls, axis=1)
-        return robot.forward_weight * velocity[:, 0] + robot.healthy_reward - robot.control_weight * effort
-
-    def _cost(self, velocity: np.ndarray) -> np.ndarray:
-        return (self.robot.speed(velocity) > self.speed_limit).astype(np.float64)
-
-    def _observation(self) -> np.ndarray:
-        robot, physics = self.robot, self.physics
-        velocity = np.clip(physics.qvel, -robot.velocity_clip, robot.velocity_clip)
-        parts = [physics.qpos[:, robot.hidden :], velocity]
-        parts += [physics.derived[field].reshape(self.num_envs, -1) for field in robot.observed_fields]
-        return np.concatenate(parts, axis=1)
+            obs = self.observe()
+        return obs, reward, cost, terminated, truncated, info
 
     def _restart(self, indices: np.ndarray) -> None:
         """Start episodes: each generator draws the same numbers as the original's, in the same order."""
@@ -135,7 +116,7 @@ class VelocityTask:
         if robot.free_root:
             qpos[:, 3:7] /= np.linalg.norm(qpos[:, 3:7], axis=1, keepdims=True)
         self.physics.restart(indices, qpos, qvel)
-        self._position[indices] = robot.position(self.physics)[indices]
+        place(self._robots, self._rules, indices)
         self._steps[indices] = 0
 
     def get_state(self, indices: np.ndarray | None = None) -> State:
@@ -152,21 +133,22 @@ class VelocityTask:
             array[rows] = state[name]
         for i, packed in zip(rows, state["rng"], strict=True):
             self._rngs[i] = unpack_pcg64(packed)
-        self._obs = self._observation()
 
     def _arrays(self) -> State:
         """Everything that the future depends on, except the generators."""
-        arrays = {"physics": self.physics.state, "position": self._position, "steps": self._steps}
+        arrays = {"physics": self.physics.state, "position": self.position, "steps": self._steps}
         if self.physics.derived:
             arrays |= {"warmstart": self.physics.warmstart} | self.physics.derived
         return arrays
 
     def observe(self) -> np.ndarray:
-        return self._obs.copy()
+        obs = np.empty((self.num_envs, self._width))
+        observe(self._robots, self._rules, obs)
+        return obs
 
     def raw_physics(self, actions: np.ndarray) -> None:
         """MuJoCo alone under `actions[step, env]`, for `benchmarks/stepping.py`: changes nothing."""
-        self.physics.raw_steps(np.clip(actions, self._low, self._high))
+        self.physics.raw_steps(np.clip(actions, *self._bounds))
 
     def close(self) -> None:
         self.physics.close()
@@ -197,14 +179,14 @@ class VelocityPhysics:
         self._data = mujoco.MjData(model)
         shapes = {field: getattr(self._data, field).shape for field in fields}
         ends = np.cumsum([int(np.prod(shape)) for shape in shapes.values()])
-        readings = np.zeros((num_envs, ends[-1] if fields else 0))
-        parts = np.split(readings, ends[:-1], axis=1) if fields else []
+        self.readings = np.zeros((num_envs, ends[-1] if fields else 0))  # `derived` one after the other
+        parts = np.split(self.readings, ends[:-1], axis=1) if fields else []
         self.derived = {
             field: part.reshape(num_envs, *shape) for (field, shape), part in zip(shapes.items(), parts, strict=True)
         }
         after = After.FORCES if "cfrc_ext" in fields else After.NOTHING
         self._plan = StepPlan(robot.substeps, after=after, carry_warmstart=bool(fields))
-        self._simulator = make_simulator(model, self.state, readings, fields, self._plan, self.threads, physics)
+        self._simulator = make_simulator(model, self.state, self.readings, fields, self._plan, self.threads, physics)
         self._simulator.indices[:] = np.arange(num_envs)
         self.warmstart = self._simulator.warmstarts
 

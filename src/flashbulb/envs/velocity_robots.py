@@ -6,42 +6,41 @@ models are the XML files that Gymnasium ships.
 
 from __future__ import annotations
 
+import enum
 import importlib.resources
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
 
-if TYPE_CHECKING:
-    from flashbulb.envs.velocity import VelocityPhysics
-
 Array = np.ndarray
 
 
-def root_position(physics: VelocityPhysics) -> Array:
-    """The first two coordinates; tasks in a vertical plane look at the first only."""
-    return physics.qpos[:, :2].copy()
+class Place(enum.IntEnum):
+    """What the velocity is the difference of."""
+
+    ROOT = 0  # the first two coordinates
+    TORSO = 1  # of the field `xpos`
+    CENTRE_OF_MASS = 2  # of the field `xipos`
 
 
-def torso_position(physics: VelocityPhysics) -> Array:
-    """The torso's position in the integrator's last stage (see `VelocityPhysics`)."""
-    return physics.derived["xpos"][:, 1, :2].copy()
+class Within(NamedTuple):
+    """Entries of (qpos, qvel) that a healthy robot keeps within bounds."""
+
+    first: int
+    end: int | None  # None: to the last of qvel
+    low: float  # the bounds are within
+    high: float
 
 
-def centre_of_mass(physics: VelocityPhysics) -> Array:
-    """The whole body's centre of mass in the integrator's last stage."""
-    mass = physics.model.body_mass[:, None]
-    return (np.sum(mass * physics.derived["xipos"], axis=1) / np.sum(mass))[:, :2]
+def between(low: float, high: float) -> tuple[float, float]:
+    """The bounds of what lies between the two numbers and is neither of them."""
+    return float(np.nextafter(low, np.inf)), float(np.nextafter(high, -np.inf))
 
 
-def forward_speed(velocity: Array) -> Array:
-    return velocity[:, 0]
-
-
-def planar_speed(velocity: Array) -> Array:
-    return np.sqrt(velocity[:, 0] ** 2 + velocity[:, 1] ** 2)
+LARGEST = float(np.finfo(np.float64).max)  # of what is finite
 
 
 def uniform_noise(rng: np.random.Generator, scale: float, size: int) -> Array:
@@ -50,28 +49,6 @@ def uniform_noise(rng: np.random.Generator, scale: float, size: int) -> Array:
 
 def normal_noise(rng: np.random.Generator, scale: float, size: int) -> Array:
     return scale * rng.standard_normal(size)
-
-
-def always_healthy(qpos: Array, qvel: Array) -> Array:
-    return np.ones(len(qpos), bool)
-
-
-def ant_healthy(qpos: Array, qvel: Array) -> Array:
-    finite = np.isfinite(qpos).all(axis=1) & np.isfinite(qvel).all(axis=1)
-    return finite & (qpos[:, 2] >= 0.2) & (qpos[:, 2] <= 1.0)
-
-
-def hopper_healthy(qpos: Array, qvel: Array) -> Array:
-    bounded = (np.abs(qpos[:, 2:]) < 100).all(axis=1) & (np.abs(qvel) < 100).all(axis=1)
-    return bounded & (qpos[:, 1] > 0.7) & (np.abs(qpos[:, 2]) < 0.2)
-
-
-def humanoid_healthy(qpos: Array, qvel: Array) -> Array:
-    return (qpos[:, 2] > 1.0) & (qpos[:, 2] < 2.0)
-
-
-def walker_healthy(qpos: Array, qvel: Array) -> Array:
-    return (qpos[:, 1] > 0.8) & (qpos[:, 1] < 2.0) & (np.abs(qpos[:, 2]) < 1.0)
 
 
 @dataclass(frozen=True)
@@ -87,13 +64,17 @@ class VelocityRobot:
     healthy_reward: float = 0.0
     hidden: int = 1  # leading coordinates that are not observed
     velocity_clip: float = np.inf  # of the observed joint velocities
-    speed: Callable[[Array], Array] = forward_speed
-    position: Callable[..., Array] = root_position
+    planar_speed: bool = False  # whether the limit is on the speed in the plane, or along x
+    place: Place = Place.ROOT
     velocity_noise: Callable[[np.random.Generator, float, int], Array] = uniform_noise
-    healthy: Callable[[Array, Array], Array] = always_healthy
-    position_field: str | None = None  # MjData field that `position` reads
+    healthy: tuple[Within, ...] = ()
+    position_field: str | None = None  # MjData field that `place` reads
     observed_fields: tuple[str, ...] = ()  # MjData fields at the end of the observation
     free_root: bool = False  # whether qpos[3:7] is a quaternion
+
+    def speed(self, velocity: Array) -> Array:
+        """What the limit is on, of velocities (n, 2)."""
+        return np.sqrt(velocity[:, 0] ** 2 + velocity[:, 1] ** 2) if self.planar_speed else velocity[:, 0]
 
 
 ROBOTS: dict[str, VelocityRobot] = {
@@ -105,10 +86,10 @@ ROBOTS: dict[str, VelocityRobot] = {
         reset_noise=0.1,
         healthy_reward=1.0,
         hidden=2,
-        speed=planar_speed,
-        position=torso_position,
+        planar_speed=True,
+        place=Place.TORSO,
         velocity_noise=normal_noise,
-        healthy=ant_healthy,
+        healthy=(Within(0, None, -LARGEST, LARGEST), Within(2, 3, 0.2, 1.0)),
         position_field="xpos",
         free_root=True,
     ),
@@ -128,7 +109,11 @@ ROBOTS: dict[str, VelocityRobot] = {
         reset_noise=5e-3,
         healthy_reward=1.0,
         velocity_clip=10.0,
-        healthy=hopper_healthy,
+        healthy=(
+            Within(2, None, *between(-100, 100)),
+            Within(1, 2, between(0.7, 1)[0], np.inf),
+            Within(2, 3, *between(-0.2, 0.2)),
+        ),
     ),
     "Humanoid": VelocityRobot(
         xml="humanoid.xml",
@@ -139,9 +124,9 @@ ROBOTS: dict[str, VelocityRobot] = {
         forward_weight=1.25,
         healthy_reward=5.0,
         hidden=2,
-        speed=planar_speed,
-        position=centre_of_mass,
-        healthy=humanoid_healthy,
+        planar_speed=True,
+        place=Place.CENTRE_OF_MASS,
+        healthy=(Within(2, 3, *between(1.0, 2.0)),),
         position_field="xipos",
         observed_fields=("cinert", "cvel", "qfrc_actuator", "cfrc_ext"),
         free_root=True,
@@ -154,7 +139,7 @@ ROBOTS: dict[str, VelocityRobot] = {
         reset_noise=5e-3,
         healthy_reward=1.0,
         velocity_clip=10.0,
-        healthy=walker_healthy,
+        healthy=(Within(1, 2, *between(0.8, 2.0)), Within(2, 3, *between(-1.0, 1.0))),
     ),
     "Swimmer": VelocityRobot(
         xml="swimmer.xml",

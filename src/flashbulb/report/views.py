@@ -121,7 +121,7 @@ class RunnerView:
         self.limbs: list[np.ndarray] = []
 
     def record(self) -> None:
-        self.positions.append(self.task.robot.position(self.task.physics)[self.env_index])
+        self.positions.append(self.task.position[self.env_index].copy())
         self.limbs.append(self._limb_ends())
 
     def repeat(self) -> None:
