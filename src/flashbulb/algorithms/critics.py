@@ -14,7 +14,6 @@ import optax
 
 from flashbulb.algorithms.networks import Network, forward, init_network
 from flashbulb.config import CriticConfig
-from flashbulb.kernel_cache import wait_for_helper
 
 Each = Callable[[Callable[[int], float], Iterable[int]], Iterator[float]]
 
@@ -115,7 +114,6 @@ def _fit_compiled(
     from flashbulb.algorithms.critic_fit import Settings, regress
     from flashbulb.algorithms.small_network import blas
 
-    wait_for_helper()
     settings = Settings(np.float32(learning_rate), np.float32(config.l2), np.float32(config.max_grad_norm))
     sizes = (observations.shape[1], *config.hidden, 1)
     adam = critics.optimiser

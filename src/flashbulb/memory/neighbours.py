@@ -15,7 +15,6 @@ from typing import NamedTuple
 import numpy as np
 
 from flashbulb.jit import jit_fastmath, jit_fastmath_helper, jit_fastmath_inline
-from flashbulb.kernel_cache import wait_for_helper
 
 LEAF, BLOCK = 64, 32  # points in a leaf, leaves in a block; infinitely far ones fill them up
 STRIDE = 8  # dimensions are filled up to a multiple of it, with zeros
@@ -36,7 +35,6 @@ def nearest_distances(points: np.ndarray, queries: np.ndarray, k: int, workers: 
 
     Fastest where a query is near to the one before it. The number of workers does not change a bit of the result.
     """
-    wait_for_helper()
     index, queries = build_index(points), _padded(queries)
     found = np.empty((len(queries), k), np.float32)
     portions = 8 * workers if workers > 1 else 1  # some take longer than others

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -35,7 +35,6 @@ class RunParts(NamedTuple):
     env: CostVectorEnv
     learner: Learner
     stream: CostStream
-    ready: Callable[[], None] | None = None  # waits until the learner is compiled, if that goes on elsewhere
 
 
 @contextlib.contextmanager
@@ -60,7 +59,7 @@ def offline_pool(config: Config, env: CostVectorEnv) -> OfflinePool | None:
 
 def iterate(config: Config, parts: RunParts, state: TrainState) -> tuple[TrainState, Batch, dict[str, Any]]:
     """One iteration of Algorithm 1: the state after it, its batch, and scalars to report."""
-    env, learner, stream, ready = parts
+    env, learner, stream = parts
     n, policy = state.iteration, learner.policy
     noise_key, update_key = jax.random.split(jax.random.fold_in(jax.random.key(config.seed), n))
     noise = np.asarray(policy.noise(noise_key, (config.horizon, config.num_envs)))
@@ -68,8 +67,6 @@ def iterate(config: Config, parts: RunParts, state: TrainState) -> tuple[TrainSt
     sampler = Sampler(policy, params, state.normaliser.frozen())
 
     batch, running = collect(env, sampler, noise, state.running, n, config.cost_estimate)  # sample under pi_k
-    if ready is not None:
-        ready()
     cost_normaliser, learned = learned_costs(state.cost_normaliser, batch.costs, config.cost_normalise)
     batch = batch._replace(learned_costs=learned, unsafe=_unsafe(batch, state.learner, config))
     log_pi = log_likelihood(sampler._replace(params=state.learner.policy))

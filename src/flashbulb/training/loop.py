@@ -37,7 +37,6 @@ from flashbulb.training.iteration import RunParts, iterate, run_parts
 from flashbulb.training.metrics import metrics_row
 from flashbulb.training.progress import progress_for
 from flashbulb.training.recorder import Recorder, Result, draw, read_result, writing
-from flashbulb.training.rehearsal import start_compiling, start_rehearsal
 from flashbulb.training.train_state import TrainState, restore, start
 from flashbulb.validation import validate
 
@@ -57,9 +56,7 @@ def train(
     setup_jax()
     if config.wandb:
         load_wandb()
-    is_cold = start_compiling(config)
     with run_parts(config, env) as parts:
-        parts = start_rehearsal(config, parts) if is_cold else parts
         state = _first_state(config, parts)
         config = _without_clock(config, state, console)
         directory = RunDirectory.create(config)
