@@ -2,7 +2,7 @@
 
 Everything is measured in one run, in turns, and repeated, so that a noisy machine does not decide: raw `mj_step`
 of the same model, substeps and threads; stepping alone; and training with each algorithm. Rates are medians over the
-turns, shares are medians of each measurement's ratio to raw physics right before and after it. Give
+turns; shares are medians, with their range, of each measurement's ratio to raw physics right before and after it. Give
 `--omnisafe-python PATH` to time OmniSafe's CPO in the same turns. The last table splits an iteration into its parts
 (`benchmarks/breakdown.py`).
 """
@@ -29,7 +29,7 @@ from flashbulb.storage.csv_log import read_csv
 from flashbulb.training.loop import train
 
 TASKS = ("SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1")
-ALGORITHMS = ("cpo", "mice-cpo", "mice-pid")
+ALGORITHMS = ("cpo", "mice-cpo", "mice-pid", "cup")
 NUM_ENVS = 20
 RAW, PEER = "raw mj_step", "OmniSafe CPO"
 
@@ -97,7 +97,7 @@ def measure(task: str, turns: int, options: argparse.Namespace) -> dict[str, lis
     env: Any = make(task, NUM_ENVS, seed=0, threads=options.threads)
     env.reset()
     rows: dict[str, Callable[[], float]] = {"stepping": lambda: step_rate(env, rng)}
-    for algorithm in ALGORITHMS:
+    for algorithm in options.algorithms:
         rows[algorithm] = partial(training_rate, algorithm, task, options.iterations + 1, options.threads)
     if options.omnisafe_python:
         rows[PEER] = partial(omnisafe_rate, options.omnisafe_python, task, options.omnisafe_steps)
@@ -118,27 +118,35 @@ def table(task: str, found: dict[str, list[Measured]]) -> list[str]:
     peer = found.get(PEER)
     for name, turns in found.items():
         rate = statistics.median(turn.rate for turn in turns)
-        share = statistics.median(turn.rate / turn.raw for turn in turns)
-        times = "not run"
-        if peer:
-            times = f"{statistics.median(a.rate / b.rate for a, b in zip(turns, peer, strict=True)):.0f}"
-        lines.append(f"| {name} | {rate:,.0f} | {share:.2f} | {times} |")
+        share = spread([turn.rate / turn.raw for turn in turns], 2)
+        times = spread([a.rate / b.rate for a, b in zip(turns, peer, strict=True)], 0) if peer else "not run"
+        lines.append(f"| {name} | {rate:,.0f} | {share} | {times} |")
     return lines
+
+
+def spread(ratios: list[float], digits: int) -> str:
+    """The median and the range."""
+    middle, low, high = (f"{x:.{digits}f}" for x in (statistics.median(ratios), min(ratios), max(ratios)))
+    return middle if low == high else f"{middle} ({low} to {high})"
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("tasks", nargs="*", default=TASKS)
+    parser.add_argument("--algorithms", nargs="+", default=ALGORITHMS)
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--iterations", type=int, default=5, help="timed iterations of each training turn")
     parser.add_argument("--threads", type=int, default=None)
     parser.add_argument("--omnisafe-python", default=None, help="a Python that has OmniSafe")
     parser.add_argument("--omnisafe-steps", type=int, default=4_000)
+    parser.add_argument("--no-parts", dest="parts", action="store_false", help="leave out the parts of an iteration")
     options = parser.parse_args()
     for task in options.tasks:
         print("\n".join(table(task, measure(task, options.turns, options))), flush=True)
         print()
-    columns = [(algorithm, task) for task in options.tasks for algorithm in ALGORITHMS[1:]]
+    if not options.parts:
+        return
+    columns = [(algorithm, task) for task in options.tasks for algorithm in options.algorithms]
     print("\n".join(breakdown.table(columns, options.iterations, options.threads)))
 
 
