@@ -2,9 +2,10 @@
 
     python -m tests.mutation --sample 150 --seed 0
 
-Each mutant is written into a copy of the package, and the tests that run its line are started in a fork of this
-process, which has imported the libraries but not the package. Results go to a CSV file at once; what is in there
-already, for the same code and seed, is not run again. mutmut leaves out functions with decorators, which all of our
+First the tests are run once under coverage, file by file, to learn which test runs which line and how long it takes;
+that is kept. Then each mutant is written into a copy of the package, and the tests that run its line are started, the
+quickest first, in a fork of this process, which has imported the libraries but not the package. Results go to a CSV
+file at once; what is in there already is not run again. mutmut leaves out functions with decorators, which all of our
 compiled ones have, and cosmic-ray runs the whole suite for each mutant; so this is our own.
 """
 
@@ -13,6 +14,7 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import fcntl
 import os
 import resource
 import shutil
@@ -22,6 +24,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +35,6 @@ from tests.mutation.line_tests import (
     TESTED,
     LineTests,
     choose_tests,
-    statement_lines,
     use_package,
 )
 from tests.mutation.line_tests import test_files as files_of
@@ -41,6 +43,7 @@ from tests.mutation.operators import Mutant, mutants_of, sample
 COLUMNS = ("module", "line", "operator", "before", "after", "outcome", "tests", "seconds", "key")
 KILLED = ("killed", "timeout")
 MOST_SECONDS = 60.0  # of processor time, of the tests of one mutant
+GRACE = 60.0  # more that they may take: what a fault changes is compiled anew
 STANDSTILL = 60.0  # seconds: a mutant that uses no processor time for so long is stuck
 LIBRARIES = ("jax", "optax", "numba", "scipy.stats", "scipy.optimize", "gymnasium", "mujoco", "matplotlib.figure",
              "rich.console", "safetensors.numpy", "tensorboardX", "hypothesis", "coverage", "yaml")  # fmt: skip
@@ -54,10 +57,22 @@ def all_mutants() -> list[Mutant]:
 class Runner:
     """A copy of the package to put faults into, and processes to run tests on it."""
 
-    def __init__(self, place: Path, maps: Path) -> None:
-        self.place, self.maps = place, maps
-        self.package = Path(shutil.copytree(SOURCE, place / "src" / "flashbulb"))
-        maps.mkdir(parents=True, exist_ok=True)
+    def __init__(self, place: Path) -> None:
+        self.place = place
+        (place / "maps").mkdir(parents=True, exist_ok=True)
+        self.lock = (place / "lock").open("w")
+        fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # two would mutate the same copy
+        self.package = place / "src" / "flashbulb"
+        mirror(SOURCE, self.package)
+        self.maps: list[dict[str, Any]] = []
+
+    def record(self) -> None:
+        """Learn which tests run which lines, or read what is known of it."""
+        for path in files_of():
+            known = LineTests(path, self.place / "maps")
+            if not known.kept.exists():
+                print(f"recording {path.relative_to(ROOT)}", flush=True)
+            self.maps.append(known.load(lambda known: self.fork(known.record, 900)))
 
     def fork(self, work: Callable[[], int], seconds: float) -> int | None:
         """The exit code of `work` in a process of its own, or None if it took more processor time or stood still."""
@@ -92,20 +107,18 @@ class Runner:
         """killed, timeout, survived or untested; and the number of tests that were chosen."""
         path = self.package / mutant.module
         source = path.read_bytes()
-        lines, tried, left = statement_lines(source, mutant.line), 0, MOST_SECONDS
-        for file in files_of(mutant.module):  # the likeliest first: most mutants need no other
-            known = LineTests(file, self.maps).load(lambda known: self.fork(known.record, 600))
-            tests, seconds = choose_tests(mutant.module, lines, known, left)
-            if not tests:
-                continue
-            tried, left = tried + len(tests), left - seconds
-            with self.mutated(path, mutant.apply(source)):
-                code = self.fork(lambda tests=tests: int(pytest.main([*OPTIONS, "-x", *tests])), 30 + 3 * seconds)
-            if code in (3, 5):  # pytest itself failed, or found none of the tests
-                raise RuntimeError((self.place / "output.txt").read_text())
-            if code != 0:
-                return "timeout" if code is None else "killed", tried
-        return "survived" if tried else "untested", tried
+        stages = choose_tests(mutant.module, source, mutant.line, self.maps, MOST_SECONDS)
+        with self.mutated(path, mutant.apply(source)):
+            for stage in filter(None, stages):
+                code = self.fork(
+                    lambda tests=stage: int(pytest.main([*OPTIONS, "-x", *tests])), GRACE + 2 * MOST_SECONDS
+                )
+                if code in (3, 5):  # pytest itself failed, or found none of the tests
+                    raise RuntimeError((self.place / "output.txt").read_text())
+                if code != 0:
+                    return "timeout" if code is None else "killed", len(stage)
+        count = sum(map(len, stages))
+        return "survived" if count else "untested", count
 
     @contextlib.contextmanager
     def mutated(self, path: Path, text: bytes) -> Iterator[None]:
@@ -134,23 +147,40 @@ def _ticks(group: int) -> int:
     return total
 
 
-def run(chosen: list[Mutant], results: Path, maps: Path, seconds: float = float("inf")) -> list[dict[str, str]]:
+def mirror(source: Path, copy: Path) -> None:
+    """Make the copy's files those of the source, but let it keep what Numba has compiled of files that are the same."""
+    wanted = {path.relative_to(source) for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    there = {path.relative_to(copy) for path in copy.rglob("*") if path.is_file()}
+    for name in there - wanted:
+        if name.suffix not in (".nbi", ".nbc"):
+            (copy / name).unlink()
+    for name in wanted:
+        compiled = name.suffix in (".nbi", ".nbc")
+        if name not in there or (not compiled and (copy / name).read_bytes() != (source / name).read_bytes()):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, copy / name)
+
+
+def run(chosen: list[Mutant], results: Path, place: Path, seconds: float = float("inf")) -> list[dict[str, str]]:
     """The rows of these mutants, those of an earlier call included; no new one is begun after so many seconds."""
     known = {row["key"]: row for row in read(results)}
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as place:
-        runner = Runner(Path(place), maps)
-        for mutant in chosen:
-            if mutant.key in known or time.monotonic() - begun > seconds:
-                continue
-            started = time.monotonic()
-            outcome, tests = runner.outcome(mutant)
-            texts = (" ".join(text.split()) for text in (mutant.before, mutant.after))
-            cells = (mutant.module, mutant.line, mutant.operator, *texts, outcome, tests)
-            cells = (*cells, f"{time.monotonic() - started:.0f}", mutant.key)
-            known[mutant.key] = dict(zip(COLUMNS, map(str, cells), strict=True))
-            write(results, list(known.values()))
-            print(f"{outcome:9} {mutant.module}:{mutant.line} {mutant.operator}: {cells[3]} -> {cells[4]}", flush=True)
+    runner = Runner(place)
+    runner.record()
+    for mutant in chosen:
+        if mutant.key in known or time.monotonic() - begun > seconds:
+            continue
+        started = time.monotonic()
+        outcome, tests = runner.outcome(mutant)
+        texts = (" ".join(text.split()) for text in (mutant.before, mutant.after))
+        cells = (mutant.module, mutant.line, mutant.operator, *texts, outcome, tests)
+        cells = (*cells, f"{time.monotonic() - started:.0f}", mutant.key)
+        known[mutant.key] = dict(zip(COLUMNS, map(str, cells), strict=True))
+        write(results, list(known.values()))
+        took = f"{cells[7]:>3} s"
+        print(
+            f"{outcome:9} {took} {mutant.module}:{mutant.line} {mutant.operator}: {cells[3]} -> {cells[4]}", flush=True
+        )
     return [known[mutant.key] for mutant in chosen if mutant.key in known]
 
 
@@ -187,13 +217,13 @@ def main() -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no mutant after so many seconds")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "mutants.csv")
-    parser.add_argument("--maps", type=Path, default=ROOT / ".mutants")
+    parser.add_argument("--place", type=Path, default=ROOT / ".mutants", help="for the copy and what is known")
     parser.add_argument("--only", default="", help="the beginning of a module's name, such as memory/balance")
     arguments = parser.parse_args()
     prepare()
     mutants = [mutant for mutant in all_mutants() if mutant.module.startswith(arguments.only)]
     chosen = sample(mutants, arguments.sample, arguments.seed)
-    rows = run(chosen, arguments.results, arguments.maps, arguments.seconds)
+    rows = run(chosen, arguments.results, arguments.place, arguments.seconds)
     print(table(rows))
     return 0
 
