@@ -75,7 +75,8 @@ class Runner:
             self.maps.append(known.load(lambda known: self.fork(known.record, 900)))
 
     def fork(self, work: Callable[[], int], seconds: float) -> int | None:
-        """The exit code of `work` in a process of its own, or None if it took more processor time or stood still."""
+        """The exit code of `work` in a process of its own (negative after a crash), or None if it took more processor
+        time or stood still."""
         child = os.fork()
         if child == 0:
             os.setpgid(0, 0)
@@ -101,7 +102,8 @@ class Runner:
         if done[0] == 0:
             os.waitpid(child, 0)
             return None
-        return os.WEXITSTATUS(done[1]) if os.WIFEXITED(done[1]) else None
+        code = os.waitstatus_to_exitcode(done[1])
+        return None if code in (-signal.SIGXCPU, -signal.SIGKILL) else code
 
     def outcome(self, mutant: Mutant) -> tuple[str, int]:
         """killed, timeout, survived or untested; and the number of tests that were chosen."""
