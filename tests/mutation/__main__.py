@@ -42,7 +42,7 @@ from tests.mutation.operators import Mutant, mutants_of, sample
 
 COLUMNS = ("module", "line", "operator", "before", "after", "outcome", "tests", "seconds", "key")
 KILLED = ("killed", "timeout")
-MOST_SECONDS = 60.0  # of processor time, of the tests of one mutant
+MOST_SECONDS = 60.0  # of processor time, of the tests of one mutant (`--most`)
 GRACE = 60.0  # more that they may take: what a fault changes is compiled anew
 STANDSTILL = 60.0  # seconds: a mutant that uses no processor time for so long is stuck
 LIBRARIES = ("jax", "optax", "numba", "scipy.stats", "scipy.optimize", "gymnasium", "mujoco", "matplotlib.figure",
@@ -57,8 +57,8 @@ def all_mutants() -> list[Mutant]:
 class Runner:
     """A copy of the package to put faults into, and processes to run tests on it."""
 
-    def __init__(self, place: Path) -> None:
-        self.place = place
+    def __init__(self, place: Path, most: float = MOST_SECONDS) -> None:
+        self.place, self.most = place, most
         (place / "maps").mkdir(parents=True, exist_ok=True)
         self.lock = (place / "lock").open("w")
         fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # two would mutate the same copy
@@ -109,12 +109,10 @@ class Runner:
         """killed, timeout, survived or untested; and the number of tests that were chosen."""
         path = self.package / mutant.module
         source = path.read_bytes()
-        stages = choose_tests(mutant.module, source, mutant.line, self.maps, MOST_SECONDS)
+        stages = choose_tests(mutant.module, source, mutant.line, self.maps, self.most)
         with self.mutated(path, mutant.apply(source)):
             for stage in filter(None, stages):
-                code = self.fork(
-                    lambda tests=stage: int(pytest.main([*OPTIONS, "-x", *tests])), GRACE + 2 * MOST_SECONDS
-                )
+                code = self.fork(lambda tests=stage: int(pytest.main([*OPTIONS, "-x", *tests])), GRACE + 2 * self.most)
                 if code in (3, 5):  # pytest itself failed, or found none of the tests
                     raise RuntimeError((self.place / "output.txt").read_text())
                 if code != 0:
@@ -163,14 +161,17 @@ def mirror(source: Path, copy: Path) -> None:
             shutil.copy2(source / name, copy / name)
 
 
-def run(chosen: list[Mutant], results: Path, place: Path, seconds: float = float("inf")) -> list[dict[str, str]]:
-    """The rows of these mutants, those of an earlier call included; no new one is begun after so many seconds."""
+def run(chosen: list[Mutant], results: Path, runner: Runner, seconds: float, again: bool) -> list[dict[str, str]]:
+    """The rows of these mutants, those of an earlier call included; no new one is begun after so many seconds.
+
+    With `again`, those that were not killed are run once more: there may be new tests.
+    """
     known = {row["key"]: row for row in read(results)}
+    settled = {key for key, row in known.items() if row["outcome"] in KILLED or not again}
     begun = time.monotonic()
-    runner = Runner(place)
     runner.record()
     for mutant in chosen:
-        if mutant.key in known or time.monotonic() - begun > seconds:
+        if mutant.key in settled or time.monotonic() - begun > seconds:
             continue
         started = time.monotonic()
         outcome, tests = runner.outcome(mutant)
@@ -218,6 +219,8 @@ def main() -> int:
     parser.add_argument("--sample", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no mutant after so many seconds")
+    parser.add_argument("--most", type=float, default=MOST_SECONDS, help="seconds of the tests of one mutant")
+    parser.add_argument("--again", action="store_true", help="run survivors once more")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "mutants.csv")
     parser.add_argument("--place", type=Path, default=ROOT / ".mutants", help="for the copy and what is known")
     parser.add_argument("--only", default="", help="the beginning of a module's name, such as memory/balance")
@@ -225,7 +228,7 @@ def main() -> int:
     prepare()
     mutants = [mutant for mutant in all_mutants() if mutant.module.startswith(arguments.only)]
     chosen = sample(mutants, arguments.sample, arguments.seed)
-    rows = run(chosen, arguments.results, arguments.place, arguments.seconds)
+    rows = run(chosen, arguments.results, Runner(arguments.place, arguments.most), arguments.seconds, arguments.again)
     print(table(rows))
     return 0
 
