@@ -61,7 +61,10 @@ class Runner:
         self.place, self.most = place, most
         (place / "maps").mkdir(parents=True, exist_ok=True)
         self.lock = (place / "lock").open("w")
-        fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # two would mutate the same copy
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # two would mutate the same copy
+        except BlockingIOError:
+            raise SystemExit(f"another process is at work in {place}") from None
         self.package = place / "src" / "flashbulb"
         mirror(SOURCE, self.package)
         self.maps: list[dict[str, Any]] = []
@@ -166,7 +169,8 @@ def run(chosen: list[Mutant], results: Path, runner: Runner, seconds: float, aga
 
     With `again`, those that were not killed are run once more: there may be new tests.
     """
-    known = {row["key"]: row for row in read(results)}
+    made = {mutant.key for mutant in all_mutants()}  # what has been found out about code that is no more is dropped
+    known = {row["key"]: row for row in read(results) if row["key"] in made}
     settled = {key for key, row in known.items() if row["outcome"] in KILLED or not again}
     begun = time.monotonic()
     runner.record()

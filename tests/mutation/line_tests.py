@@ -154,7 +154,8 @@ def processor_seconds() -> float:
 
 
 def choose_tests(module: str, source: bytes, line: int, maps: list[dict[str, Any]], most: float) -> list[list[str]]:
-    """Tests to run for a fault in a line: those that are known to run it, then the others of their files.
+    """Tests to run for a fault in a line: those that are known to run it, then, of code that JAX may have traced, the
+    others of their files.
 
     The quickest first; of both at most so many seconds together.
     """
@@ -167,7 +168,7 @@ def choose_tests(module: str, source: bytes, line: int, maps: list[dict[str, Any
         for test, took in known["seconds"].items() if tests else ():
             (sure if test in tests or test.split("::")[0] in tests else rest)[test] = took
     stages = []
-    for seconds in (sure, rest):
+    for seconds in (sure, rest if b"import jax" in source else {}):
         stages.append([])
         for test in sorted(seconds, key=lambda name: seconds[name]):
             if seconds[test] > most:

@@ -2,7 +2,7 @@
 
 A mutant replaces one span of the text, so that all else, line numbers included, stays as it is. Left out is what only
 speaks to people or to the type checker: docstrings, f-strings, annotations, assertions, what is raised and printed; and
-what is the same for certain: the arguments of a maximum swapped, or a `strict` that is let go.
+what is the same for certain: the arguments of a maximum swapped, a `strict` that is let go, or a -1 of `reshape`.
 """
 
 from __future__ import annotations
@@ -214,6 +214,14 @@ class _Finder(ast.NodeVisitor):
             start, end = self.span(first)[0], self.span(second)[1]
             between = self.source[self.span(first)[1] : self.span(second)[0]].decode()
             self.found[(start, end, "swapped arguments", self.text(second) + between + self.text(first))] = self.scope
+        if name == "reshape":  # any negative number is what -1 is
+            self.visit(node.func)
+            for argument in node.args:
+                if isinstance(argument, ast.UnaryOp):
+                    self.add(argument, "sign", f"({self.text(argument.operand)})")
+                else:
+                    self.visit(argument)
+            return
         self.generic_visit(node)
 
 
