@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+FEWEST = 3  # tests that are run however long they take
 TESTED = ("memory", "algorithms", "training")
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "flashbulb"
@@ -157,8 +158,10 @@ def choose_tests(module: str, source: bytes, line: int, maps: list[dict[str, Any
     """Tests to run for a fault in a line: those that are known to run it, then, of code that JAX may have traced, the
     others of their files.
 
-    The quickest first; of both at most so many seconds together.
+    The module's own unit tests first, however long they take, then the quickest; of all others at most so many seconds
+    together, but three in any case.
     """
+    own = f"tests/{Path(module).parent}/test_{Path(module).stem}.py::"
     running = [_running(known["scopes"].get(module, {}), source, line) for known in maps]
     if not any(running):
         running = [_all(known["scopes"].get(module, {})) for known in maps]
@@ -170,11 +173,12 @@ def choose_tests(module: str, source: bytes, line: int, maps: list[dict[str, Any
     stages = []
     for seconds in (sure, rest if b"import jax" in source else {}):
         stages.append([])
-        for test in sorted(seconds, key=lambda name: seconds[name]):
-            if seconds[test] > most:
-                break
+        for test in sorted(seconds, key=lambda name: (not name.startswith(own), seconds[name])):
+            if not test.startswith(own):
+                if seconds[test] > most and sum(map(len, stages)) >= FEWEST:
+                    break
+                most -= seconds[test]
             stages[-1].append(test)
-            most -= seconds[test]
     return stages
 
 

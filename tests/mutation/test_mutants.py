@@ -95,7 +95,7 @@ def test_tests_are_chosen_by_line_the_quickest_first():
     second = known({"1": ["u.py"]}, {"u.py::d": 3.0})  # run by a fixture
     maps = [first, second]
     assert choose_tests("m.py", CODE, 5, maps, 20.0) == [["t.py::b", "u.py::d", "t.py::a"], ["t.py::c"]]
-    assert choose_tests("m.py", CODE, 5, maps, 5.0) == [["t.py::b", "u.py::d"], []]
+    assert choose_tests("m.py", CODE, 5, maps, 5.0) == [["t.py::b", "u.py::d", "t.py::a"], []]
     assert choose_tests("m.py", CODE, 7, maps, 20.0) == [["t.py::b"], ["t.py::c", "t.py::a"]]  # of its statement
     every = [["t.py::b", "u.py::d", "t.py::a"], ["t.py::c"]]
     assert choose_tests("m.py", CODE, 8, maps, 20.0) == every  # no trace: compiled
@@ -105,6 +105,13 @@ def test_tests_are_chosen_by_line_the_quickest_first():
     plain = CODE.replace(b"import jax", b"import re")
     assert choose_tests("m.py", plain, 7, maps, 20.0) == [["t.py::b"], []]
     assert choose_tests("n.py", CODE, 5, maps, 20.0) == [[], []]
+
+
+def test_a_modules_own_tests_come_first_whatever_they_cost():
+    tests = ["tests/p/test_m.py::slow", "a.py::a", "a.py::b", "a.py::c"]
+    scopes = {"p/m.py": {".f": {"digest": scope_of(CODE, 5).digest, "lines": {"1": tests}}}}
+    maps = [{"scopes": scopes, "seconds": dict(zip(tests, [50.0, 1.0, 2.0, 3.0], strict=True))}]
+    assert choose_tests("p/m.py", CODE, 5, maps, 4.0) == [tests[:3], []]
 
 
 def test_a_statement_has_the_lines_of_its_own_head_only():
