@@ -11,7 +11,7 @@ from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.training.recorder import Result, summary_text, writing
 
 N = 40  # iterations: a tenth are 4
-COSTS = np.r_[np.full(10, 30.0), np.full(25, 20.0), np.full(5, 28.0)]  # above 25 in 10 of the first half, 5 of the second
+COSTS = np.r_[np.full(10, 30.0), np.full(25, 20.0), np.full(5, 28.0)]  # 10 and 5 above 25 in the halves
 METRICS = {
     "steps": 1000.0 * np.arange(1, N + 1),
     "return": np.r_[np.zeros(36), [1.0, 2.0, 3.0, 6.0]],
