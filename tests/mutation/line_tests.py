@@ -23,6 +23,7 @@ from typing import Any, NamedTuple
 
 import pytest
 
+OWN_SECONDS = 40.0  # for the tests of the file that mirrors a module
 FEWEST = 3  # tests that are run however long they take
 TESTED = ("memory", "algorithms", "training")
 ROOT = Path(__file__).parents[2]
@@ -163,9 +164,10 @@ def choose_tests(module: str, source: bytes, line: int, maps: list[dict[str, Any
     """Tests to run for a fault in a line: those that are known to run it, then, of code that JAX may have traced, the
     others of their files.
 
-    The module's own unit tests first, however long they take, then the quickest; of all others at most so many seconds
-    together, but three in any case.
+    The module's own unit tests first, then the quickest; of the others at most so many seconds together, but three in
+    any case.
     """
+    left = {"own": OWN_SECONDS, "others": most}
     own = f"tests/{Path(module).parent}/test_{Path(module).stem}.py::"
     running = [_running(known["scopes"].get(module, {}), source, line) for known in maps]
     if not any(running):
@@ -179,11 +181,10 @@ def choose_tests(module: str, source: bytes, line: int, maps: list[dict[str, Any
     for seconds in (sure, rest if b"import jax" in source else {}):
         stages.append([])
         for test in sorted(seconds, key=lambda name: (not name.startswith(own), seconds[name])):
-            if not test.startswith(own):
-                if seconds[test] > most and sum(map(len, stages)) >= FEWEST:
-                    break
-                most -= seconds[test]
-            stages[-1].append(test)
+            room = "own" if test.startswith(own) else "others"
+            if seconds[test] <= left[room] or sum(map(len, stages)) < FEWEST:
+                stages[-1].append(test)
+                left[room] -= seconds[test]
     return stages
 
 
