@@ -19,6 +19,7 @@ import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
@@ -218,6 +219,19 @@ def table(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
+def page(rows: list[dict[str, str]], seed: int) -> str:
+    """The table with what it was made of."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    killed = sum(row["outcome"] in KILLED for row in rows)
+    return (
+        f"# Mutants\n\nOf {len(rows)} faults, put into the code one at a time, the tests noticed {killed} "
+        f"({100 * killed / max(len(rows), 1):.0f} %).\nEach is in `results/mutants.csv`; those that live are explained "
+        f"in `survivors.md`.\nMade by `make mutants SAMPLE={len(rows)} SEED={seed}` at commit {commit}.\n\n"
+        f"{table(rows)}\n"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0])
     parser.add_argument("--sample", type=int, default=150)
@@ -226,6 +240,7 @@ def main() -> int:
     parser.add_argument("--most", type=float, default=MOST_SECONDS, help="seconds of the tests of one mutant")
     parser.add_argument("--again", action="store_true", help="run survivors once more")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "mutants.csv")
+    parser.add_argument("--table", type=Path, help="a Markdown file for the counts by module")
     parser.add_argument("--place", type=Path, default=ROOT / ".mutants", help="for the copy and what is known")
     parser.add_argument("--only", default="", help="the beginning of a module's name, such as memory/balance")
     arguments = parser.parse_args()
@@ -234,6 +249,8 @@ def main() -> int:
     chosen = sample(mutants, arguments.sample, arguments.seed)
     rows = run(chosen, arguments.results, Runner(arguments.place, arguments.most), arguments.seconds, arguments.again)
     print(table(rows))
+    if arguments.table is not None:
+        arguments.table.write_text(page(rows, arguments.seed))
     return 0
 
 
