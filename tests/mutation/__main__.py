@@ -168,11 +168,11 @@ def mirror(source: Path, copy: Path) -> None:
 def run(chosen: list[Mutant], results: Path, runner: Runner, seconds: float, again: bool) -> list[dict[str, str]]:
     """The rows of these mutants, those of an earlier call included; no new one is begun after so many seconds.
 
-    With `again`, those that were not killed are run once more: there may be new tests.
+    With `again`, those that were not killed and are not explained are run once more: there may be new tests.
     """
     made = {mutant.key for mutant in all_mutants()}  # what has been found out about code that is no more is dropped
     known = {row["key"]: row for row in read(results) if row["key"] in made}
-    settled = {key for key, row in known.items() if row["outcome"] in KILLED or not again}
+    settled = {key for key, row in known.items() if row["outcome"] in KILLED or not again or key in explained()}
     begun = time.monotonic()
     runner.record()
     for mutant in chosen:
@@ -190,6 +190,12 @@ def run(chosen: list[Mutant], results: Path, runner: Runner, seconds: float, aga
             f"{outcome:9} {took} {mutant.module}:{mutant.line} {mutant.operator}: {cells[3]} -> {cells[4]}", flush=True
         )
     return [known[mutant.key] for mutant in chosen if mutant.key in known]
+
+
+def explained() -> set[str]:
+    """The keys of the survivors that survivors.md explains."""
+    text = (Path(__file__).parent / "survivors.md").read_text()
+    return {line.split("|")[1].strip().strip("`") for line in text.splitlines() if line.startswith("| `")}
 
 
 def read(results: Path) -> list[dict[str, str]]:

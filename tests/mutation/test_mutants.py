@@ -5,11 +5,10 @@ import csv
 import subprocess
 import sys
 from collections import Counter
-from pathlib import Path
 
 import pytest
 
-from tests.mutation.__main__ import KILLED, mirror, read, table
+from tests.mutation.__main__ import KILLED, explained, mirror, read, table
 from tests.mutation.line_tests import ROOT, choose_tests, scope_of, statement_lines
 from tests.mutation.operators import mutants_of, sample
 
@@ -133,12 +132,6 @@ def test_the_copy_becomes_the_source_again_and_keeps_what_is_compiled(tmp_path):
     assert (copy / "a.py").stat().st_mtime_ns == (source / "a.py").stat().st_mtime_ns
     assert not (copy / "b.py").exists()
     assert {path.name for path in (copy / "__pycache__").iterdir()} == {"a.py311.nbi", "c.py311.nbi"}
-
-
-def explained():
-    """The keys of the survivors that survivors.md explains."""
-    text = (Path(__file__).parent / "survivors.md").read_text()
-    return {line.split("|")[1].strip().strip("`") for line in text.splitlines() if line.startswith("| `")}
 
 
 def test_every_survivor_of_the_committed_results_is_explained():
