@@ -113,14 +113,20 @@ class Runner:
         """killed, timeout, survived or untested; and the number of tests that were chosen."""
         path = self.package / mutant.module
         source = path.read_bytes()
-        stages = choose_tests(mutant.module, source, mutant.line, self.maps, self.most)
+        stages, code = choose_tests(mutant.module, source, mutant.line, self.maps, self.most), None
         with self.mutated(path, mutant.apply(source)):
             for stage in filter(None, stages):
                 code = self.fork(lambda tests=stage: int(pytest.main([*OPTIONS, "-x", *tests])), GRACE + 2 * self.most)
                 if code in (3, 5):  # pytest itself failed, or found none of the tests
                     raise RuntimeError((self.place / "output.txt").read_text())
+                if code == 4:  # the fault breaks an import, or the map names tests that are no more
+                    break
                 if code != 0:
                     return "timeout" if code is None else "killed", len(stage)
+        if code == 4:
+            if self.fork(lambda: int(pytest.main([*OPTIONS, "--collect-only", *stage])), 600) != 0:
+                raise RuntimeError("tests have changed since the maps were made; start again")
+            return "killed", len(stage)
         count = sum(map(len, stages))
         return "survived" if count else "untested", count
 
