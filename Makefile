@@ -35,7 +35,7 @@ bench-learning: $(READY)  ## every algorithm at one length, beside published res
 	$(BIN)/python -m benchmarks.learning --scale $(or $(SCALE),short)
 
 mutants: $(READY)  ## whether the tests notice faults; goes on where it was stopped (SAMPLE=150 SEED=0)
-	nice $(BIN)/python -m tests.mutation --sample $(or $(SAMPLE),150) --seed $(or $(SEED),0)
+	nice $(BIN)/python -m tests.mutation --sample $(or $(SAMPLE),150) --seed $(or $(SEED),0) --table tests/mutation/table.md
 
 $(READY): pyproject.toml constraints.txt
 	$(PYTHON) -c "import sys; sys.exit(sys.version_info < (3, 11) and 'flashbulb needs Python 3.11 or newer, this is ' + sys.version.split()[0])"

@@ -95,6 +95,23 @@ def test_a_limit_met_exactly(sign):
     assert g @ x == pytest.approx(g @ numerical(hessian, g, b, 0.0), rel=1e-5)
 
 
+def test_a_limit_met_exactly_with_reward_and_cost_at_right_angles():
+    """c = 0 and r = 0: the constraint is met by the reward step itself."""
+    _, x = closed_form(np.eye(2), np.array([2.0, 0.0]), np.array([0.0, 3.0]), 0.0, "infeasible")
+    np.testing.assert_allclose(x, [np.sqrt(2 * DELTA), 0.0], rtol=1e-6, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_the_step_does_not_depend_on_the_unit_of_reward(seed):
+    """With a small gradient the multiplier of the region is small too, and no bound of it may be in the way."""
+    hessian, g, b, _ = random_problem(seed)
+    reach = np.sqrt(2 * DELTA * (b @ np.linalg.solve(hessian, b)))
+    for c in (-0.7 * reach, -0.1 * reach, 0.3 * reach):
+        (case, x), (other, y) = (closed_form(hessian, unit * g, b, c, "infeasible") for unit in (1.0, 1e-3))
+        assert case == other
+        np.testing.assert_allclose(y, x, rtol=1e-4, atol=1e-6)
+
+
 def test_recovery_reduces_cost_as_fast_as_the_region_allows():
     hessian, g, b, _ = random_problem(1)
     case, x = closed_form(hessian, g, b, 1e3, "infeasible")

@@ -69,6 +69,20 @@ def test_line_search_takes_the_longest_acceptable_step(bound):
     assert float(found.theta[0]) == pytest.approx(expected, rel=1e-5)
 
 
+def test_the_step_is_taken_from_where_the_search_began():
+    """From 3 towards 3 - 2: within 0.7 of the start after a share of 0.8^5 = 0.328 of it."""
+    config, theta = TrustRegionConfig(search_steps=20, search_decay=0.8), jnp.array([3.0, 5.0])
+    step = jnp.array([-2.0, 1.0])
+
+    def trial(candidate):
+        return Trial(jnp.abs(candidate[0] - 3.0), candidate[1], candidate[0])
+
+    found = line_search(trial, lambda t: t.kl <= 0.7, theta, step, config)
+    assert float(found.fraction) == pytest.approx(0.8**5, rel=1e-5)
+    np.testing.assert_allclose(found.theta, [3 - 2 * 0.8**5, 5 + 0.8**5], rtol=1e-6)
+    np.testing.assert_allclose(found.trial, [2 * 0.8**5, 5 + 0.8**5, 3 - 2 * 0.8**5], rtol=1e-6)
+
+
 def test_a_search_that_fails_changes_nothing():
     config = TrustRegionConfig(search_steps=5)
     theta = jnp.array([0.7])

@@ -74,6 +74,19 @@ def test_memory_adds_a_cost_near_unsafe_states_and_corrects_its_factor():
     assert float(after.b) < float(before.b)  # the critic overestimated
 
 
+def test_factors_of_states_replace_the_factor_and_are_discounted_once_more():
+    """With the authors' factor, what the learner smoothed (`next_beta`) is what counts next, and no correction."""
+    config = configure("mice-cpo", "E", balance={"factor": "state", "initial": 5.0, "discount": 0.9})
+    stream, before = make_cost_stream("memory", config, workers=1), Balance.start(config.balance)
+    nothing = np.zeros(0)
+    batch = Batch(0, OBSERVATIONS, nothing, nothing, nothing, COSTS, nothing, nothing, UNIT, intrinsic=COSTS)
+    batch = batch._replace(cost_bias=BIAS, next_beta=np.array([4.0, -1.0, 3.0]))
+    after = stream.correct(before, batch)
+    np.testing.assert_allclose(after.beta(config.balance), [3.6, -0.9, 2.7])
+    after = stream.correct(after, batch._replace(next_beta=np.array([3.6, -0.9, 0.0])))
+    np.testing.assert_allclose(after.beta(config.balance), [3.24, -0.81, 0.0])
+
+
 def test_a_discount_of_costs_of_one_is_refused():
     with pytest.raises(UsageError, match="cost_gamma"):
         configure("mice-cpo", "E", cost_gamma=1.0)

@@ -114,6 +114,14 @@ def test_projection_keeps_squared_distances_in_the_mean(rng):
     assert np.std(ratios) == pytest.approx(np.sqrt(2 / 8), rel=0.2)
 
 
+def test_a_memory_made_of_its_first_four_fields_has_the_plain_view(rng):
+    states = rng.standard_normal((5, 3)).astype(np.float32)
+    memory = FlashbulbMemory(states, np.zeros(5, np.int64), np.zeros((3, 0), np.float32), np.zeros(()))
+    normalise = affine(rng, 3)
+    np.testing.assert_array_equal(memory.embed(states, normalise), normalise(states))
+    assert memory.update_salience(states, np.ones(5, bool), normalise) is memory
+
+
 def test_threads_change_nothing(rng):
     config = MemoryConfig()
     memory = memory_of(rng.standard_normal((500, 6)).astype(np.float32), config)

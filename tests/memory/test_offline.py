@@ -92,6 +92,8 @@ def test_minari_pairs_each_state_with_the_cost_of_its_step(tmp_path, monkeypatch
         ({"observations": np.zeros((ROWS, 4))}, r"observations have shape \(200, 4\) and must have \(200, 3\)"),
         ({"actions": np.zeros((ROWS - 1, 2))}, "actions have shape"),
         ({"costs": np.full(ROWS, np.nan)}, "costs must be finite"),
+        ({"observations": np.zeros((ROWS, 3), complex)}, "observations must be finite numbers"),
+        ({"actions": np.full((ROWS, 2), "left")}, "actions must be finite numbers"),
         ({"actions": None}, "no array called actions"),
     ],
 )

@@ -2,9 +2,10 @@
 
     python -m tests.mutation --sample 150 --seed 0
 
-Each mutant is written into a copy of the package, and the tests that run its line are started in a fork of this
-process, which has imported the libraries but not the package. Results go to a CSV file at once; what is in there
-already, for the same code and seed, is not run again. mutmut leaves out functions with decorators, which all of our
+First the tests are run once under coverage, file by file, to learn which test runs which line and how long it takes;
+that is kept. Then each mutant is written into a copy of the package, and the tests that run its line are started, the
+quickest first, in a fork of this process, which has imported the libraries but not the package. Results go to a CSV
+file at once; what is in there already is not run again. mutmut leaves out functions with decorators, which all of our
 compiled ones have, and cosmic-ray runs the whole suite for each mutant; so this is our own.
 """
 
@@ -13,15 +14,18 @@ from __future__ import annotations
 import argparse
 import contextlib
 import csv
+import fcntl
 import os
 import resource
 import shutil
 import signal
+import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,7 +36,6 @@ from tests.mutation.line_tests import (
     TESTED,
     LineTests,
     choose_tests,
-    statement_lines,
     use_package,
 )
 from tests.mutation.line_tests import test_files as files_of
@@ -40,7 +43,8 @@ from tests.mutation.operators import Mutant, mutants_of, sample
 
 COLUMNS = ("module", "line", "operator", "before", "after", "outcome", "tests", "seconds", "key")
 KILLED = ("killed", "timeout")
-MOST_SECONDS = 60.0  # of processor time, of the tests of one mutant
+MOST_SECONDS = 60.0  # of processor time, of the tests of one mutant (`--most`)
+GRACE = 60.0  # more that they may take: what a fault changes is compiled anew
 STANDSTILL = 60.0  # seconds: a mutant that uses no processor time for so long is stuck
 LIBRARIES = ("jax", "optax", "numba", "scipy.stats", "scipy.optimize", "gymnasium", "mujoco", "matplotlib.figure",
              "rich.console", "safetensors.numpy", "tensorboardX", "hypothesis", "coverage", "yaml")  # fmt: skip
@@ -54,13 +58,29 @@ def all_mutants() -> list[Mutant]:
 class Runner:
     """A copy of the package to put faults into, and processes to run tests on it."""
 
-    def __init__(self, place: Path, maps: Path) -> None:
-        self.place, self.maps = place, maps
-        self.package = Path(shutil.copytree(SOURCE, place / "src" / "flashbulb"))
-        maps.mkdir(parents=True, exist_ok=True)
+    def __init__(self, place: Path, most: float = MOST_SECONDS) -> None:
+        self.place, self.most = place, most
+        (place / "maps").mkdir(parents=True, exist_ok=True)
+        self.lock = (place / "lock").open("w")
+        try:
+            fcntl.flock(self.lock, fcntl.LOCK_EX | fcntl.LOCK_NB)  # two would mutate the same copy
+        except BlockingIOError:
+            raise SystemExit(f"another process is at work in {place}") from None
+        self.package = place / "src" / "flashbulb"
+        mirror(SOURCE, self.package)
+        self.maps: list[dict[str, Any]] = []
+
+    def record(self) -> None:
+        """Learn which tests run which lines, or read what is known of it."""
+        for path in files_of():
+            known = LineTests(path, self.place / "maps")
+            if not known.kept.exists():
+                print(f"recording {path.relative_to(ROOT)}", flush=True)
+            self.maps.append(known.load(lambda known: self.fork(known.record, 900)))
 
     def fork(self, work: Callable[[], int], seconds: float) -> int | None:
-        """The exit code of `work` in a process of its own, or None if it took more processor time or stood still."""
+        """The exit code of `work` in a process of its own (negative after a crash), or None if it took more processor
+        time or stood still."""
         child = os.fork()
         if child == 0:
             os.setpgid(0, 0)
@@ -86,26 +106,29 @@ class Runner:
         if done[0] == 0:
             os.waitpid(child, 0)
             return None
-        return os.WEXITSTATUS(done[1]) if os.WIFEXITED(done[1]) else None
+        code = os.waitstatus_to_exitcode(done[1])
+        return None if code in (-signal.SIGXCPU, -signal.SIGKILL) else code
 
     def outcome(self, mutant: Mutant) -> tuple[str, int]:
         """killed, timeout, survived or untested; and the number of tests that were chosen."""
         path = self.package / mutant.module
         source = path.read_bytes()
-        lines, tried, left = statement_lines(source, mutant.line), 0, MOST_SECONDS
-        for file in files_of(mutant.module):  # the likeliest first: most mutants need no other
-            known = LineTests(file, self.maps).load(lambda known: self.fork(known.record, 600))
-            tests, seconds = choose_tests(mutant.module, lines, known, left)
-            if not tests:
-                continue
-            tried, left = tried + len(tests), left - seconds
-            with self.mutated(path, mutant.apply(source)):
-                code = self.fork(lambda tests=tests: int(pytest.main([*OPTIONS, "-x", *tests])), 30 + 3 * seconds)
-            if code in (3, 5):  # pytest itself failed, or found none of the tests
-                raise RuntimeError((self.place / "output.txt").read_text())
-            if code != 0:
-                return "timeout" if code is None else "killed", tried
-        return "survived" if tried else "untested", tried
+        stages, code = choose_tests(mutant.module, source, mutant.line, self.maps, self.most), None
+        with self.mutated(path, mutant.apply(source)):
+            for stage in filter(None, stages):
+                code = self.fork(lambda tests=stage: int(pytest.main([*OPTIONS, "-x", *tests])), GRACE + 2 * self.most)
+                if code in (3, 5):  # pytest itself failed, or found none of the tests
+                    raise RuntimeError((self.place / "output.txt").read_text())
+                if code == 4:  # the fault breaks an import, or the map names tests that are no more
+                    break
+                if code != 0:
+                    return "timeout" if code is None else "killed", len(stage)
+        if code == 4:
+            if self.fork(lambda: int(pytest.main([*OPTIONS, "--collect-only", *stage])), 600) != 0:
+                raise RuntimeError("tests have changed since the maps were made; start again")
+            return "killed", len(stage)
+        count = sum(map(len, stages))
+        return "survived" if count else "untested", count
 
     @contextlib.contextmanager
     def mutated(self, path: Path, text: bytes) -> Iterator[None]:
@@ -134,24 +157,51 @@ def _ticks(group: int) -> int:
     return total
 
 
-def run(chosen: list[Mutant], results: Path, maps: Path, seconds: float = float("inf")) -> list[dict[str, str]]:
-    """The rows of these mutants, those of an earlier call included; no new one is begun after so many seconds."""
-    known = {row["key"]: row for row in read(results)}
+def mirror(source: Path, copy: Path) -> None:
+    """Make the copy's files those of the source, but let it keep what Numba has compiled of files that are the same."""
+    wanted = {path.relative_to(source) for path in source.rglob("*") if path.is_file() and path.suffix != ".pyc"}
+    there = {path.relative_to(copy) for path in copy.rglob("*") if path.is_file()}
+    for name in there - wanted:
+        if name.suffix not in (".nbi", ".nbc"):
+            (copy / name).unlink()
+    for name in wanted:
+        compiled = name.suffix in (".nbi", ".nbc")
+        if name not in there or (not compiled and (copy / name).read_bytes() != (source / name).read_bytes()):
+            (copy / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(source / name, copy / name)
+
+
+def run(chosen: list[Mutant], results: Path, runner: Runner, seconds: float, again: bool) -> list[dict[str, str]]:
+    """The rows of these mutants, those of an earlier call included; no new one is begun after so many seconds.
+
+    With `again`, those that were not killed and are not explained are run once more: there may be new tests.
+    """
+    made = {mutant.key for mutant in all_mutants()}  # what has been found out about code that is no more is dropped
+    known = {row["key"]: row for row in read(results) if row["key"] in made}
+    settled = {key for key, row in known.items() if row["outcome"] in KILLED or not again or key in explained()}
     begun = time.monotonic()
-    with tempfile.TemporaryDirectory() as place:
-        runner = Runner(Path(place), maps)
-        for mutant in chosen:
-            if mutant.key in known or time.monotonic() - begun > seconds:
-                continue
-            started = time.monotonic()
-            outcome, tests = runner.outcome(mutant)
-            texts = (" ".join(text.split()) for text in (mutant.before, mutant.after))
-            cells = (mutant.module, mutant.line, mutant.operator, *texts, outcome, tests)
-            cells = (*cells, f"{time.monotonic() - started:.0f}", mutant.key)
-            known[mutant.key] = dict(zip(COLUMNS, map(str, cells), strict=True))
-            write(results, list(known.values()))
-            print(f"{outcome:9} {mutant.module}:{mutant.line} {mutant.operator}: {cells[3]} -> {cells[4]}", flush=True)
+    runner.record()
+    for mutant in chosen:
+        if mutant.key in settled or time.monotonic() - begun > seconds:
+            continue
+        started = time.monotonic()
+        outcome, tests = runner.outcome(mutant)
+        texts = (" ".join(text.split()) for text in (mutant.before, mutant.after))
+        cells = (mutant.module, mutant.line, mutant.operator, *texts, outcome, tests)
+        cells = (*cells, f"{time.monotonic() - started:.0f}", mutant.key)
+        known[mutant.key] = dict(zip(COLUMNS, map(str, cells), strict=True))
+        write(results, list(known.values()))
+        took = f"{cells[7]:>3} s"
+        print(
+            f"{outcome:9} {took} {mutant.module}:{mutant.line} {mutant.operator}: {cells[3]} -> {cells[4]}", flush=True
+        )
     return [known[mutant.key] for mutant in chosen if mutant.key in known]
+
+
+def explained() -> set[str]:
+    """The keys of the survivors that survivors.md explains."""
+    text = (Path(__file__).parent / "survivors.md").read_text()
+    return {line.split("|")[1].strip().strip("`") for line in text.splitlines() if line.startswith("| `")}
 
 
 def read(results: Path) -> list[dict[str, str]]:
@@ -181,20 +231,38 @@ def table(rows: list[dict[str, str]]) -> str:
     return "\n".join(lines)
 
 
+def page(rows: list[dict[str, str]], seed: int) -> str:
+    """The table with what it was made of."""
+    git = ["git", "-C", str(ROOT), "describe", "--always", "--dirty", "--exclude=*"]
+    commit = subprocess.run(git, capture_output=True, text=True, check=False).stdout.strip() or "unknown"
+    killed = sum(row["outcome"] in KILLED for row in rows)
+    return (
+        f"# Mutants\n\nOf {len(rows)} faults, put into the code one at a time, the tests noticed {killed} "
+        f"({100 * killed / max(len(rows), 1):.0f} %).\nEach is in `results/mutants.csv`; those that live are explained "
+        f"in `survivors.md`.\nMade by `make mutants SAMPLE={len(rows)} SEED={seed}` at commit {commit}.\n\n"
+        f"{table(rows)}\n"
+    )
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.mutation", description=__doc__.split("\n")[0])
     parser.add_argument("--sample", type=int, default=150)
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--seconds", type=float, default=float("inf"), help="begin no mutant after so many seconds")
+    parser.add_argument("--most", type=float, default=MOST_SECONDS, help="seconds of the tests of one mutant")
+    parser.add_argument("--again", action="store_true", help="run survivors once more")
     parser.add_argument("--results", type=Path, default=ROOT / "results" / "mutants.csv")
-    parser.add_argument("--maps", type=Path, default=ROOT / ".mutants")
+    parser.add_argument("--table", type=Path, help="a Markdown file for the counts by module")
+    parser.add_argument("--place", type=Path, default=ROOT / ".mutants", help="for the copy and what is known")
     parser.add_argument("--only", default="", help="the beginning of a module's name, such as memory/balance")
     arguments = parser.parse_args()
     prepare()
     mutants = [mutant for mutant in all_mutants() if mutant.module.startswith(arguments.only)]
     chosen = sample(mutants, arguments.sample, arguments.seed)
-    rows = run(chosen, arguments.results, arguments.maps, arguments.seconds)
+    rows = run(chosen, arguments.results, Runner(arguments.place, arguments.most), arguments.seconds, arguments.again)
     print(table(rows))
+    if arguments.table is not None:
+        arguments.table.write_text(page(rows, arguments.seed))
     return 0
 
 

@@ -1,7 +1,8 @@
 """The faults: every small change of a module's source that its tests ought to notice.
 
 A mutant replaces one span of the text, so that all else, line numbers included, stays as it is. Left out is what only
-speaks to people or to the type checker: docstrings, f-strings, annotations, assertions, what is raised and printed.
+speaks to people or to the type checker: docstrings, f-strings, annotations, assertions, what is raised and printed; and
+what is the same for certain: the arguments of a maximum swapped, a `strict` that is let go, or a -1 of `reshape`.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ ARITHMETIC = {
 NAMES = {"min": "max", "minimum": "maximum", "any": "all", "argmin": "argmax", "floor": "ceil", "zeros": "ones",
          "zeros_like": "ones_like", "mean": "sum"}  # fmt: skip
 NAMES |= {other: name for name, other in NAMES.items() if name != "mean"}
-SPOKEN = {"print", "update", "add_task", "UsageError", "RunError", "_refuse", "TypeVar", "isinstance", "cast"}
+SYMMETRIC = {"min", "max", "minimum", "maximum", "logical_and", "logical_or", "array_equal"}
+SPOKEN = {"print", "_say", "update", "add_task", "UsageError", "RunError", "_refuse", "TypeVar", "isinstance", "cast"}
 
 
 class Mutant(NamedTuple):
@@ -196,6 +198,10 @@ class _Finder(ast.NodeVisitor):
         elif isinstance(node.value, float):
             self.add(node, "constant", repr(2 * node.value or 1.0))
 
+    def visit_keyword(self, node: ast.keyword) -> None:
+        if node.arg != "strict":  # of zip: only guards against faults elsewhere
+            self.visit(node.value)
+
     def visit_Call(self, node: ast.Call) -> None:
         if _speaks(node):
             return
@@ -203,11 +209,19 @@ class _Finder(ast.NodeVisitor):
         if name in NAMES:
             start, end = self.span(node.func)
             self.found[(end - len(name), end, "name", NAMES[name])] = self.scope
-        if len(node.args) > 1 and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
+        if len(node.args) > 1 and name not in SYMMETRIC and not any(isinstance(a, ast.Starred) for a in node.args[:2]):
             first, second = node.args[:2]
             start, end = self.span(first)[0], self.span(second)[1]
             between = self.source[self.span(first)[1] : self.span(second)[0]].decode()
             self.found[(start, end, "swapped arguments", self.text(second) + between + self.text(first))] = self.scope
+        if name == "reshape":  # any negative number is what -1 is
+            self.visit(node.func)
+            for argument in node.args:
+                if isinstance(argument, ast.UnaryOp):
+                    self.add(argument, "sign", f"({self.text(argument.operand)})")
+                else:
+                    self.visit(argument)
+            return
         self.generic_visit(node)
 
 
@@ -224,13 +238,28 @@ def _types(node: ast.BinOp) -> bool:
 
 
 def sample(mutants: list[Mutant], count: int, seed: int) -> list[Mutant]:
-    """So many of them, chosen by a hash of the seed and their keys; spread evenly over the packages."""
-    packages: dict[str, list[Mutant]] = {}
-    for mutant in sorted(mutants, key=lambda m: hashlib.sha256(f"{seed} {m.key}".encode()).digest()):
-        packages.setdefault(mutant.module.split("/")[0], []).append(mutant)
-    return list(_interleaved(sorted(packages.items())))[:count]
+    """So many of them, chosen by a hash of the seed and their keys.
+
+    Spread evenly over the packages, and in each of them over its modules in proportion to their mutants. A longer
+    sample begins with the shorter ones.
+    """
+    modules: dict[str, list[Mutant]] = {}
+    for mutant in sorted(mutants, key=lambda m: _hash(f"{seed} {m.key}")):
+        modules.setdefault(mutant.module, []).append(mutant)
+    packages: dict[str, list[tuple[float, Mutant]]] = {}
+    for module, found in modules.items():
+        first = _hash(f"{seed} {module}") / 2**64
+        places = ((first + turn) / len(found) for turn in range(len(found)))
+        packages.setdefault(module.split("/")[0], []).extend(zip(places, found, strict=True))
+    orders = [[mutant for _, mutant in sorted(found)] for _, found in sorted(packages.items())]
+    return list(_interleaved(orders))[:count]
 
 
-def _interleaved(packages: list[tuple[str, list[Mutant]]]) -> Iterator[Mutant]:
-    for turn in range(max(len(found) for _, found in packages)):
-        yield from (found[turn] for _, found in packages if turn < len(found))
+def _hash(text: str) -> int:
+    """A number below 2^64."""
+    return int.from_bytes(hashlib.sha256(text.encode()).digest()[:8])
+
+
+def _interleaved(orders: list[list[Mutant]]) -> Iterator[Mutant]:
+    for turn in range(max(map(len, orders), default=0)):
+        yield from (found[turn] for found in orders if turn < len(found))

@@ -7,6 +7,7 @@ import pytest
 from flashbulb.algorithms.policy import policy_for
 from flashbulb.batch import Batch, EpisodeMeans
 from flashbulb.config import PolicyConfig
+from flashbulb.errors import RunError
 from flashbulb.normaliser import Normaliser
 from flashbulb.training.collect import (
     RunningEpisodes,
@@ -147,3 +148,19 @@ def test_collect_estimates_the_cost_from_episodes_or_from_steps():
     assert second.cost == pytest.approx(20.0 + 15.0)  # one ends, the other begins
     assert first.cost_error == pytest.approx(0.0)
     assert second.cost_error == pytest.approx(np.sqrt(2 * np.var([20.0, 15.0], ddof=1)))
+
+
+class Broken(Corridor):
+    """Its reward in the second environment is not a number at the third step."""
+
+    def step(self, actions):
+        obs, reward, *rest = super().step(actions)
+        reward[1] = np.nan if self._t[1] == 3 else reward[1]
+        return obs, reward, *rest
+
+
+def test_what_is_not_finite_is_named_with_its_step_and_environment():
+    env = Broken(2)
+    env.reset(seed=0)
+    with pytest.raises(RunError, match=r"rewards that are not finite \(step 2 of the batch, environment 1\)"):
+        always_right(env, "steps")
