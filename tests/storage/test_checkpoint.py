@@ -54,7 +54,7 @@ OWN = {
     "mice-cpo": set(),
     "mice-pid": ADAM | PID,
     "cup": {name.replace("policy_optimiser/", f"policy_optimiser/{step}/") for name in ADAM for step in (0, 1)}
-    | {"multiplier/lam"},
+    | {"multiplier/lam", *(f"multiplier/adam/{name}" for name in ("mu", "nu", "count"))},
     "simmer-pid": ADAM | {f"budget/{name}" for name in ("budget", "integral", "error", "steps")},
 }
 FORMAT_1 = {"policy": "learner/policy", "critics": "learner/critics", "policy_optimiser": "learner/optimiser"}
