@@ -13,9 +13,10 @@ from rich.console import Console
 
 from flashbulb import envs as cmdp
 from flashbulb.algorithms.registry import configure
-from flashbulb.errors import RunError
+from flashbulb.errors import Interrupted, RunError
 from flashbulb.storage.checkpoint import Checkpoints, load_arrays
 from flashbulb.storage.csv_log import CsvLog, read_csv
+from flashbulb.training.callbacks import Callback
 from flashbulb.training.graceful_stop import graceful_stop
 from flashbulb.training.loop import resume, train
 from tests.training.killing import TINY, assert_identical, command, rows
@@ -74,6 +75,26 @@ def listening():
 
 
 @pytest.mark.usefixtures("listening")
+class SignalIn(Callback):
+    """Sends this process a signal at the end of an iteration."""
+
+    def __init__(self, iteration):
+        self.iteration = iteration
+
+    def on_iteration_end(self, run, metrics):
+        if run.iteration == self.iteration:
+            os.kill(os.getpid(), signal.SIGINT)
+
+
+def test_a_signal_stops_a_run_that_is_not_finished_and_no_other(tmp_path):
+    """After the last iteration there is nothing to go on with."""
+    small = {"num_envs": 2, "steps_per_iteration": 100, "policy": {"hidden": (4,)}, "critic": {"hidden": (4,)}}
+    runs = {name: configure("ppo", "HazardField-v0", runs_dir=tmp_path, name=name, steps=300, **small) for name in "ab"}
+    with pytest.raises(Interrupted, match="stopped after 2 iterations"):
+        train(runs["a"], Console(quiet=True), callbacks=[SignalIn(2)])
+    assert len(train(runs["b"], Console(quiet=True), callbacks=[SignalIn(3)]).metrics["cost"]) == 3
+
+
 def test_the_second_signal_stops_at_once_and_handlers_are_put_back():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with graceful_stop() as wish:
