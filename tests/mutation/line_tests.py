@@ -31,13 +31,13 @@ SOURCE = ROOT / "src" / "flashbulb"
 
 
 # Tests elsewhere of what these packages do for others.
-FURTHER = ("test_cost_limits.py", "test_cost_units.py", "analysis/test_memory_snapshots.py")
+FURTHER = ("tests/test_cost_limits.py", "tests/test_cost_units.py", "tests/analysis/test_memory_snapshots.py")
 
 
 def test_files() -> list[Path]:
     """The files of tests that are asked about a mutant."""
     own = [path for name in TESTED for path in sorted((ROOT / "tests" / name).glob("test_*.py"))]
-    return own + [ROOT / "tests" / name for name in FURTHER]
+    return own + [ROOT / name for name in FURTHER]
 
 
 class Scope(NamedTuple):

@@ -107,10 +107,11 @@ def test_tests_are_chosen_by_line_the_quickest_first():
 
 
 def test_a_modules_own_tests_come_first_and_have_their_own_time():
-    tests = ["tests/p/test_m.py::slow", "a.py::a", "a.py::b", "a.py::c"]
-    scopes = {"p/m.py": {".f": {"digest": scope_of(CODE, 5).digest, "lines": {"1": tests}}}}
+    module, own = "memory/balance.py", "tests/memory/test_balance.py"
+    tests = [f"{own}::slow", "a.py::a", "a.py::b", "a.py::c"]
+    scopes = {module: {".f": {"digest": scope_of(CODE, 5).digest, "lines": {"1": tests}}}}
     maps = [{"scopes": scopes, "seconds": dict(zip(tests, [30.0, 1.0, 2.0, 3.0], strict=True))}]
-    assert choose_tests("p/m.py", CODE, 5, maps, 4.0) == [tests[:3], []]
+    assert choose_tests(module, CODE, 5, maps, 4.0) == [tests[:3], []]
 
 
 def test_a_statement_has_the_lines_of_its_own_head_only():
