@@ -24,6 +24,8 @@ def main(output: str, *tables: str) -> None:
     labels = {task: {row["label"] for row in rows if row["task"] == task} for task in (row["task"] for row in rows)}
     tasks = [task for task, own in labels.items() if len(own) >= 3]
     colours = choose_colours({row["label"]: row["algorithm"] for row in rows})
+    used = [*colours.values()]  # there are fewer colours than algorithms: of one colour, each has its own marker
+    markers = {label: "os^Dv"[used[:n].count(colour) % 5] for n, (label, colour) in enumerate(colours.items())}
     figure = Figure(figsize=(4.6 * len(tasks), 3.8), layout="constrained")
     for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
         for label, colour in colours.items():
@@ -31,10 +33,9 @@ def main(output: str, *tables: str) -> None:
             if points:
                 cost, returns = zip(*points, strict=True)
                 mean = sum(cost) / len(cost), sum(returns) / len(returns)
-                axes.scatter(cost, returns, s=12, color=colour, alpha=0.6, linewidth=0)
-                axes.scatter(
-                    *mean, s=60, color=colour, edgecolor="black", linewidth=0.6, label=f"{label} ({len(cost)})"
-                )
+                style = {"color": colour, "marker": markers[label]}
+                axes.scatter(cost, returns, s=12, alpha=0.6, linewidth=0, **style)
+                axes.scatter(*mean, s=60, edgecolor="black", linewidth=0.6, label=f"{label} ({len(cost)})", **style)
         axes.axvline(LIMIT, color="black", linestyle="--", linewidth=1)
         axes.set(title=task, xlabel="episode cost, last tenth", ylabel="episode return, last tenth")
         axes.spines[["top", "right"]].set_visible(False)
