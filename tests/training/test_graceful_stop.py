@@ -95,6 +95,15 @@ def test_a_signal_stops_a_run_that_is_not_finished_and_no_other(tmp_path):
     assert len(train(runs["b"], Console(quiet=True), callbacks=[SignalIn(3)]).metrics["cost"]) == 3
 
 
+@pytest.fixture
+def usual_interrupt():
+    """Ctrl-C as a terminal has it: tests that a shell runs in the background inherit that it is ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("usual_interrupt")
 def test_the_second_signal_stops_at_once_and_handlers_are_put_back():
     before = signal.getsignal(signal.SIGINT), signal.getsignal(signal.SIGTERM)
     with graceful_stop() as wish:
