@@ -357,6 +357,9 @@ class Config:
     """Whether environments start at different times of an episode, so that every batch has samples of all times."""
     warm_up: NonNegativeInt = 0
     """Vector steps under the first policy from which the normaliser learns before the first iteration."""
+    near_lidar: bool = False
+    """Whether networks and memory see lidar readings a second time, as exp((x - 1) / 0.05), which tells near things
+    apart (`normaliser.py`). Tasks without a lidar are not changed by it."""
     cost_estimate: Literal["episodes", "steps"] = "episodes"
     """J_C from the episodes that ended in the batch, or from all its steps (cost over the episodes that fit into
     them). The latter is less noisy with many environments and short segments, and needs `stagger`."""

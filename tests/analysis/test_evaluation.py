@@ -86,7 +86,7 @@ def test_seeds_are_disjoint_from_training(seed):
 
 def test_the_normaliser_stays_frozen_and_results_repeat(six):
     policy = flashbulb.load_policy(six, env=SIX)
-    before = [array.copy() for array in policy.normalise]
+    before = [np.array(array) for array in policy.normalise]
     first = evaluate(policy, 5, ("deterministic", "stochastic"))
     assert first == evaluate(policy, 5, ("deterministic", "stochastic"))
     for ours, theirs in zip(before, policy.normalise, strict=True):

@@ -9,6 +9,7 @@ import pytest
 from gymnasium import spaces
 
 import flashbulb
+from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.cli.main import run
 from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import load_arrays
@@ -24,6 +25,7 @@ TASKS = {
     "crooked": ("cpo", f"{EXAMPLES}:make_crooked"),
     "budget": ("simmer-pid", f"{EXAMPLES}:make_six"),
     "double": ("cpo", "SafetyHopperVelocity-v1"),
+    "near": ("trpo-pid", "HazardField-v0"),
 }
 
 
@@ -41,8 +43,10 @@ def observations(policy, count=200):
 
 
 def by_hand(path, obs):
-    """The definition in plain float64: standardise, clip, tanh layers, bounds."""
+    """The definition in plain float64: near readings, standardise, clip, tanh layers, bounds."""
     arrays = load_arrays(next((path / "checkpoints").glob("*.safetensors")))
+    if "normaliser/near" in arrays:
+        obs = np.c_[obs, np.exp(20 * np.minimum(obs[:, arrays["normaliser/near"]] - 1, 0))]
     x = (obs - arrays["normaliser/mean"]) / np.sqrt(arrays["normaliser/variance"])
     x = np.clip(x, -10, 10)
     inside = "policy/mean" if "policy/log_std" in arrays else "policy"
@@ -169,3 +173,11 @@ def test_export_without_onnx_says_how_to_get_it(made, monkeypatch):
     monkeypatch.setitem(sys.modules, "onnx", None)
     with pytest.raises(UsageError, match=r"flashbulb\[export\]"):
         run(["export", str(made["box"])])
+
+
+def test_near_entries_outside_the_observation_are_refused(made):
+    policy = flashbulb.load_policy(made["near"])
+    arrays = load_arrays(next((made["near"] / "checkpoints").glob("*.safetensors")))
+    arrays["normaliser/near"] = arrays["normaliser/near"] + 1
+    with pytest.raises(UsageError, match="normaliser is not one for"):
+        TrainedPolicy(arrays, policy.spaces, policy.config)

@@ -57,7 +57,7 @@ def test_a_run_that_a_process_writes_is_running(runs):
     assert not RunDirectory(runs / "mice").is_locked()
 
 
-def test_the_list_on_the_command_line(runs, capsys, tmp_path):
+def test_the_list_on_the_command_line(runs, capsys, tmp_path, monkeypatch):
     assert run(["runs", str(runs)]) == 0
     lines = capsys.readouterr().out.splitlines()
     assert len(lines) == 7
@@ -76,6 +76,9 @@ def test_the_list_on_the_command_line(runs, capsys, tmp_path):
     assert "No runs" in capsys.readouterr().out
     with pytest.raises(UsageError, match="cannot be listed"):
         run(["runs", str(tmp_path / "nowhere")])
+    monkeypatch.chdir(tmp_path)  # where nothing was trained yet
+    assert run(["runs"]) == 0
+    assert capsys.readouterr().out == "No runs here yet; `flashbulb train` makes the first.\n"
 
 
 def test_damaged_runs_are_named_and_the_others_shown(tmp_path, capsys):

@@ -187,3 +187,19 @@ class NowAndThen(TwoCosts):
 
 def make_now_and_then():
     return NowAndThen()
+
+
+class Bumper(Walk):
+    """An environment that says where its lidar is: the last two entries."""
+
+    lidar_groups = ((1, 3),)
+
+
+def make_bumper():
+    return TimeLimit(Bumper(), 30)
+
+
+def broken_lidar():
+    env = make_bumper()
+    env.unwrapped.lidar_groups = ((1, 4),)
+    return env

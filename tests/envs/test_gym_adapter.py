@@ -1,5 +1,6 @@
 """User environments behind the contract, in processes, in threads and one after the other."""
 
+import contextlib
 import os
 import signal
 
@@ -168,3 +169,16 @@ def test_an_episode_without_end_is_named_before_its_checkpoints_grow_without_bou
     with pytest.raises(RunError, match=says):
         env.step(still)
     env.close()
+
+
+@pytest.mark.parametrize("vectorise", ["serial", "processes"])
+def test_an_environment_may_say_where_its_lidars_are(vectorise):
+    with contextlib.closing(make(f"{EXAMPLES}:make_bumper", num_envs=2, vectorise=vectorise)) as env:
+        assert env.lidar_groups == ((1, 3),)
+    with contextlib.closing(make(f"{EXAMPLES}:make_walk", num_envs=2, vectorise=vectorise)) as env:
+        assert env.lidar_groups == ()
+
+
+def test_lidars_that_are_not_in_the_observation_are_refused_in_one_sentence():
+    with pytest.raises(UsageError, match=r"lidar_groups \(\(1, 4\),\) is not allowed; .* which has 3"):
+        make(f"{EXAMPLES}:broken_lidar", num_envs=1, vectorise="serial")

@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from flashbulb.algorithms.registry import ALGORITHMS
+from flashbulb.algorithms.registry import ALGORITHMS, configure
 from flashbulb.cli.options import parse_train
 from flashbulb.envs.registry import env_ids
 from flashbulb.errors import UsageError
@@ -39,6 +39,22 @@ def test_a_job_is_what_its_command_line_says(name, scale, tmp_path):
     one_of_each = {label: job for job, label in zip(plan.jobs, plan.labels.values(), strict=True)}
     for job in one_of_each.values():
         assert parse_train([job.config.algorithm, job.config.env, *run_options(job.config)]) == job.config
+
+
+def test_what_an_algorithm_has_switched_on_can_be_switched_off_on_its_command_line():
+    config = configure("trpo-pid", "HazardField-v0", near_lidar=False, stagger=True)
+    words = run_options(config)
+    assert "--no-near-lidar" in words
+    assert parse_train(["trpo-pid", "HazardField-v0", *words]) == config
+
+
+def test_a_label_means_its_variant_alone_and_an_algorithm_all_that_vary_it(tmp_path):
+    def chosen(study, *names):
+        return list(make_plan(study, "smoke", tmp_path, StudyRequest(algorithms=names, seeds=(0,))).labels.values())
+
+    assert set(chosen("limit", "trpo-pid", "cpo, near lidar")) == {"trpo-pid", "cpo, near lidar"}
+    assert set(chosen("thresholds", "mice-cpo")) == {f"mice-cpo d={limit}" for limit in (0, 15, 25)}
+    assert set(chosen("constants", "constant-3-cpo", "constant 5")) == {"constant 3", "constant 5"}
 
 
 def test_the_study_of_baselines_has_every_algorithm_but_ablations():

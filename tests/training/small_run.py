@@ -14,7 +14,7 @@ from flashbulb.envs.budget_wrapper import BudgetWrapper
 from flashbulb.storage.checkpoint import Checkpoints
 from flashbulb.storage.csv_log import CsvLog
 from flashbulb.storage.run_directory import RunDirectory, save_spaces
-from flashbulb.training.train_state import _assemble
+from flashbulb.training.train_state import _assemble, _empty_normaliser
 
 COLUMNS = ("return", "cost", "violation_rate")
 
@@ -28,8 +28,9 @@ def made_run(runs_dir, name, algorithm_name="cpo", env="HazardField-v0", iterati
     policy = policy_for(env_batch.single_observation_space, env_batch.single_action_space)
     algorithm = get_algorithm(algorithm_name)
     rng, size = np.random.default_rng(seed), env_batch.single_observation_space.shape[0]
+    features = _empty_normaliser(size, lidar_groups_of(env_batch), config).features
     # Shapes only: to compute JAX's initial weights takes longer than all that is tested with them.
-    shapes = jax.eval_shape(lambda: Learner(policy, algorithm, config).init(size, jax.random.key(0)))
+    shapes = jax.eval_shape(lambda: Learner(policy, algorithm, config).init(features, jax.random.key(0)))
     learner = jax.tree.map(lambda leaf: rng.normal(size=leaf.shape).astype(leaf.dtype), shapes)
     if isinstance(env_batch, BudgetWrapper):
         learner = learner._replace(schedule=learner.schedule._replace(budget=np.float32(17.0)))

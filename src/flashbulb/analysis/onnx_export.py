@@ -11,7 +11,7 @@ from gymnasium import spaces
 from flashbulb.algorithms.networks import Network
 from flashbulb.analysis.trained_policy import TrainedPolicy
 from flashbulb.errors import UsageError
-from flashbulb.normaliser import CLIP
+from flashbulb.normaliser import CLIP, NEAR
 
 OPSET = 17  # of 2022; older runtimes are rare
 IR_VERSION = 8  # the file format that came with it
@@ -59,6 +59,11 @@ class _Graph:
         return output
 
     def normalise(self, x: str, policy: TrainedPolicy) -> str:
+        near = policy.normalise.near
+        if len(near):
+            readings = self.apply("Gather", x, self.constant(near, np.int64), axis=1)
+            beyond = self.apply("Min", self.apply("Sub", readings, self.constant(1.0)), self.constant(0.0))
+            x = self.apply("Concat", x, self.apply("Exp", self.apply("Div", beyond, self.constant(NEAR))), axis=1)
         x = self.apply("Sub", x, self.constant(policy.normalise.mean))
         x = self.apply("Mul", x, self.constant(policy.normalise.scale))
         return self.apply("Clip", x, self.constant(-CLIP), self.constant(CLIP))

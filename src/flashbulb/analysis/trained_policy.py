@@ -72,6 +72,9 @@ class TrainedPolicy:
         try:
             self.params = _params(self.policy, arrays)
             self.normalise: FrozenNormaliser = read_fields(arrays, Normaliser, "normaliser").frozen()
+            (size,) = policy_spaces.observations.shape
+            if not self.normalise.fits(size):
+                raise ValueError(f"its normaliser is not one for {size} observations")
             costs = () if config.cost_normalise == "none" else read_fields(arrays, Normaliser, "cost_normaliser")
             self.cost_units = cost_units(costs, config.cost_normalise)
             self.critics = Critics(_network(arrays, "critics/networks/"), ())

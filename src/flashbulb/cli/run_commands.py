@@ -33,6 +33,9 @@ def runs_command(arguments: list[str]) -> int:
     from flashbulb.shown_text import note_all, printable
     from flashbulb.storage.run_list import list_runs
 
+    if options.directory == RunsOptions.directory and not options.directory.exists():  # nobody named it
+        print("No runs here yet; `flashbulb train` makes the first.")
+        return 0
     listed, left_out = list_runs(options.directory)
     note_all(left_out)
     if not listed:

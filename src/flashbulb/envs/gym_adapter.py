@@ -31,7 +31,7 @@ class GymAdapter:
 
     def __init__(self, env_id: str, pool: EnvPool, num_envs: int, seed: int) -> None:
         self.env_id, self.num_envs, self._pool = env_id, num_envs, pool
-        self.single_observation_space, self.single_action_space, self.max_episode_steps = self._pool.info
+        self.single_observation_space, self.single_action_space, self.max_episode_steps, self.lidar_groups = pool.info
         self._seed = np.arange(seed, seed + num_envs, dtype=np.int64)
         self._episode = np.full(num_envs, -1, np.int64)  # -1 before the first reset
         self._next_seed = np.zeros(num_envs, np.int64)  # of the episode after the current one

@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import importlib
 import math
+import operator
 import os
 import sys
 import traceback
@@ -19,6 +20,7 @@ import gymnasium
 import numpy as np
 from gymnasium import spaces
 
+from flashbulb.envs.base import LidarGroups
 from flashbulb.envs.registry import EnvSource
 from flashbulb.errors import RunError, UsageError
 
@@ -31,6 +33,7 @@ class EnvInfo(NamedTuple):
     observations: spaces.Space
     actions: spaces.Space
     max_episode_steps: int
+    lidar_groups: LidarGroups = ()
 
 
 class EnvStep(NamedTuple):
@@ -138,7 +141,25 @@ def time_limit(env: Any) -> int | None:
 
 
 def env_info(env: Any) -> EnvInfo:
-    return EnvInfo(env.observation_space, env.action_space, time_limit(env) or DEFAULT_EPISODE_STEPS)
+    steps = time_limit(env) or DEFAULT_EPISODE_STEPS
+    return EnvInfo(env.observation_space, env.action_space, steps, _lidar_groups(env))
+
+
+def _lidar_groups(env: Any) -> LidarGroups:
+    """Where the environment says that its lidars are, if it says so; refused if that is not in the observation."""
+    named = getattr(getattr(env, "unwrapped", env), "lidar_groups", ())
+    size = math.prod(env.observation_space.shape or ())
+    try:
+        groups = tuple((operator.index(first), operator.index(end)) for first, end in named)
+        fits = all(0 <= first < end <= size for first, end in groups)
+    except (TypeError, ValueError):
+        fits = False
+    if not fits:
+        raise UsageError(
+            f"env: lidar_groups {named!r} is not allowed; it must be pairs (first, end) of entries of the observation, "
+            f"which has {size}."
+        )
+    return groups
 
 
 def read_step(result: Any) -> EnvStep:

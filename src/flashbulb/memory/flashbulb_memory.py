@@ -25,10 +25,10 @@ class FlashbulbMemory(NamedTuple):
 
     states: np.ndarray  # (M, n) raw unsafe observations, oldest first
     iterations: np.ndarray  # (M,) when each was met
-    projection: np.ndarray  # (n, m) the fixed Gaussian matrix of f, or (n, 0) for no projection
+    projection: np.ndarray  # (features, m) the fixed Gaussian matrix of f, or (features, 0) for no projection
     mean_squared_distance: np.ndarray  # () running mean of the k-nearest l^2 (NGU's normalisation)
     lidar_groups: np.ndarray = np.zeros((0, 2), np.int64)  # (G, 2) first and end of the entries of each lidar
-    salience: np.ndarray = np.zeros(0, np.float32)  # (n,) weights of the salient view, or (0,) for the plain one
+    salience: np.ndarray = np.zeros(0, np.float32)  # (features,) weights of the salient view, or (0,) for the plain one
     envs: Any = ()  # (M,) where each was met, if every environment has a memory of its own
     cost_statistics: Any = ()  # (4,) of c^I (`cost_scale.py`), if it is scaled by one of them
 
@@ -39,17 +39,19 @@ class FlashbulbMemory(NamedTuple):
         config: MemoryConfig,
         rng: np.random.Generator,
         lidar_groups: Iterable[tuple[int, int]] = (),
+        features: int | None = None,
     ) -> FlashbulbMemory:
+        """For observations with so many entries, of which a normaliser makes `features` (default: as many)."""
         # Scaled by 1/sqrt(m), a Gaussian matrix keeps squared distances in the mean (Johnson-Lindenstrauss).
-        m = config.embedding
-        projection = rng.standard_normal((dimensions, m)) / np.sqrt(max(m, 1))
+        m, seen = config.embedding, dimensions if features is None else features
+        projection = rng.standard_normal((seen, m)) / np.sqrt(max(m, 1))
         return cls(
             np.zeros((0, dimensions), np.float32),
             np.zeros(0, np.int64),
             projection.astype(np.float32),
             np.zeros(()),
             np.array(list(lidar_groups), np.int64).reshape(-1, 2),
-            np.ones(dimensions if config.view == "salient" else 0, np.float32),
+            np.ones(seen if config.view == "salient" else 0, np.float32),
             np.zeros(0, np.int64) if config.recall == "causal" else (),
             start_statistics(config.normalise),
         )

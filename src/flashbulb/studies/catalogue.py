@@ -165,6 +165,10 @@ _ALL = (
         "mice-salient and trpo-pid exceed the limit in about a tenth of the iterations, the former less often.",
         (
             *_algorithms("trpo-pid", "mice-salient"),
+            # How much of their return is due to what they see, and how much to their loop.
+            Variant("trpo-pid", "trpo-pid, plain lidar", {"near_lidar": False}),
+            Variant("cpo", "cpo, near lidar", {"near_lidar": True}),
+            Variant("mice-cpo", "mice-cpo, near lidar", {"near_lidar": True}),
             *_algorithms("cpo", "mice-cpo", "pid-lag", "mice-pid", "c-trpo", "sb-trpo", "cup", "saute", "simmer-pid"),
         ),
         ("SafetyPointGoal1-v0", "SafetyPointCircle1-v0", "SafetyCarGoal1-v0", *MUJOCO[:2], "SafetyHopperVelocity-v1"),

@@ -114,12 +114,13 @@ def make_plan(name: str, scale: ScaleName, directory: Path, request: StudyReques
 
 
 def _variants(study: Study, wanted: tuple[str, ...]) -> tuple[Variant, ...]:
-    """Variants with these algorithms or labels; other algorithms are added with their default settings."""
+    """Variants with these labels, or else with these algorithms; other algorithms are added with their defaults."""
     if not wanted:
         return study.variants
     chosen: list[Variant] = []
     for name in wanted:
-        known = [variant for variant in study.variants if name in (variant.algorithm, variant.label)]
+        known = [variant for variant in study.variants if variant.label == name]
+        known = known or [variant for variant in study.variants if variant.algorithm == name]
         if not known:
             get_algorithm(name)
         chosen += known or [Variant(name, name)]

@@ -61,12 +61,12 @@ def run_options(config: Config) -> list[str]:
     words: list[str] = []
     for field, value in flat_settings(config).items():
         if field.partition(".")[0] not in unused and value != defaults.get(field):
-            words += [f"--{field.replace('_', '-')}", *_option_values(value)]
+            words += [f"--{'no-' if value is False else ''}{field.replace('_', '-')}", *_option_values(value)]
     return words
 
 
 def _option_values(value: Any) -> list[str]:
-    if value is True:  # a flag
+    if isinstance(value, bool):  # a flag: --x, or --no-x where it is on by default
         return []
     return [str(item) for item in value] if isinstance(value, tuple | list) else [str(value)]
 

@@ -55,9 +55,12 @@ def start_from(state: TrainState, source: Path) -> TrainState:
         policy=_filled(learner.policy, "learner/policy", arrays, source),
         critics=learner.critics._replace(networks=networks),
     )
+    normaliser = _filled(state.normaliser, "normaliser", arrays, source, to_jax=False)
+    if not np.array_equal(normaliser.near, state.normaliser.near):
+        raise UsageError(f"init_from: {source} does not fit; its lidars are other entries of the observation.")
     return state._replace(
         learner=learner,
-        normaliser=_filled(state.normaliser, "normaliser", arrays, source, to_jax=False),
+        normaliser=normaliser,
         cost_normaliser=_filled(state.cost_normaliser, "cost_normaliser", arrays, source, to_jax=False),
     )
 

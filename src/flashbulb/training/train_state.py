@@ -18,7 +18,7 @@ from flashbulb.envs import CostVectorEnv, State
 from flashbulb.envs.base import LidarGroups, lidar_groups_of, stagger_episodes
 from flashbulb.errors import UsageError
 from flashbulb.memory import Balance, FlashbulbMemory
-from flashbulb.normaliser import Normaliser
+from flashbulb.normaliser import Normaliser, near_entries, with_near_groups
 from flashbulb.storage.checkpoint import STATE_NAMES, Arrays, unflatten
 from flashbulb.training.collect import RunningEpisodes
 from flashbulb.training.metrics import Totals
@@ -45,22 +45,32 @@ class TrainState(NamedTuple):
 def start(env: CostVectorEnv, learner: Learner, config: Config) -> TrainState:
     """The state before iteration 0. Networks, memory and environment have random streams of their own."""
     observations, _ = env.reset(seed=config.seed)
-    state = _init_learner(learner, observations.shape[1], config)
+    empty = _empty_normaliser(observations.shape[1], lidar_groups_of(env), config)
+    state = _init_learner(learner, empty.features, config)
     if config.stagger:
         stagger_episodes(env)
-    normaliser, observations = _warm_up(env, learner, state, observations, config)
+    normaliser, observations = _warm_up(env, learner, state, empty, observations, config)
     assembled = _assemble(state, observations, env.get_state(), lidar_groups_of(env), config)
     return assembled._replace(normaliser=normaliser)
 
 
+def _empty_normaliser(observation_size: int, lidar_groups: LidarGroups, config: Config) -> Normaliser:
+    return Normaliser.empty(observation_size, near_entries(lidar_groups, config.near_lidar))
+
+
 def _warm_up(
-    env: CostVectorEnv, learner: Learner, state: LearnerState, observations: np.ndarray, config: Config
+    env: CostVectorEnv,
+    learner: Learner,
+    state: LearnerState,
+    normaliser: Normaliser,
+    observations: np.ndarray,
+    config: Config,
 ) -> tuple[Normaliser, np.ndarray]:
     """The normaliser after `warm_up` vector steps of the first policy, and the observations after them.
 
     Without it the first iteration learns under an identity normaliser and the second under another one.
     """
-    normaliser, seen = Normaliser.empty(observations.shape[1]), [observations]
+    seen = [observations]
     if not config.warm_up:
         return normaliser, observations
     key = jax.random.fold_in(jax.random.key(config.seed), 2**31 - 1)
@@ -74,7 +84,8 @@ def _warm_up(
 def restore(arrays: Arrays, path: Path, env: CostVectorEnv, learner: Learner, config: Config) -> TrainState:
     """The state in the arrays of the checkpoint `path`; the environment is set to its part of it."""
     observations = np.zeros((env.num_envs, *(env.single_observation_space.shape or ())), np.float32)
-    shapes = jax.eval_shape(lambda: _init_learner(learner, observations.shape[1], config))
+    features = _empty_normaliser(observations.shape[1], lidar_groups_of(env), config).features
+    shapes = jax.eval_shape(lambda: _init_learner(learner, features, config))
     # The entries of a snapshot are the environment's own choice.
     snapshot = {name.removeprefix("env/"): array for name, array in arrays.items() if name.startswith("env/")}
     like = _assemble(shapes, observations, snapshot, lidar_groups_of(env), config)
@@ -82,25 +93,27 @@ def restore(arrays: Arrays, path: Path, env: CostVectorEnv, learner: Learner, co
     expected, found = (
         jax.tree.map(np.shape, tree) for tree in ((shapes, observations), (state.learner, state.running.observations))
     )
-    if expected != found:
+    if expected != found or not np.array_equal(state.normaliser.near, like.normaliser.near):
         raise UsageError(f"checkpoint: {path} has networks or environments of other sizes than config.json says.")
     env.set_state(state.env)
     return state
 
 
-def _init_learner(learner: Learner, observation_size: int, config: Config) -> LearnerState:
-    return learner.init(observation_size, jax.random.fold_in(jax.random.key(config.seed), 2**31))
+def _init_learner(learner: Learner, features: int, config: Config) -> LearnerState:
+    return learner.init(features, jax.random.fold_in(jax.random.key(config.seed), 2**31))
 
 
 def _assemble(
     learner: LearnerState, observations: np.ndarray, env: State, lidar_groups: LidarGroups, config: Config
 ) -> TrainState:
     size, names = observations.shape[1], config.cost_names
+    normaliser = _empty_normaliser(size, lidar_groups, config)
+    groups = with_near_groups(lidar_groups, size, normaliser.near)
     projecting = np.random.default_rng([config.seed, 1])
-    memory: Any = FlashbulbMemory.empty(size, config.memory, projecting, lidar_groups)
+    memory: Any = FlashbulbMemory.empty(size, config.memory, projecting, groups, normaliser.features)
     balance: Any = Balance.start(config.balance)
     if names:
         memory, balance = dict.fromkeys(names, memory), dict.fromkeys(names, balance)
     running = RunningEpisodes.start(observations, (len(names),) if names else ())
-    normalisers = Normaliser.empty(size), start_normaliser(config.cost_normalise)
-    return TrainState(learner, normalisers[0], memory, balance, running, env, Totals.start(len(names)), normalisers[1])
+    costs = start_normaliser(config.cost_normalise)
+    return TrainState(learner, normaliser, memory, balance, running, env, Totals.start(len(names)), costs)
