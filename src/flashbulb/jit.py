@@ -24,5 +24,7 @@ jit_helper = register_jitable(**_INNER)
 jit_inline = register_jitable(**_INNER, forceinline=True)
 
 jit_fastmath = numba.njit(**_OPTIONS, **_SUMS, cache=True)
-jit_fastmath_helper = register_jitable(**_INNER, **_SUMS)
+# Always inlined. A function that two others share and that is not inlined has a copy in the object file of each, and
+# the linker takes the one that was loaded first. The copies' sums may be in different orders, so that results would
+# depend on whether a function was just compiled or came from the cache.
 jit_fastmath_inline = register_jitable(**_INNER, **_SUMS, forceinline=True)

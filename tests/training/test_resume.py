@@ -169,6 +169,25 @@ def test_both_steps_of_cup_go_on_with_their_own_moments(backend, tmp_path):
     assert_identical(untouched, run, 6)
 
 
+CUP_RUN = """
+import sys
+from pathlib import Path
+from tests.training.killing import train_or_resume
+from tests.training.test_resume import FOREIGN, SHORT
+settings = SHORT | {"proximal": {"passes": 3, "minibatch": 16}}
+train_or_resume(Path(sys.argv[1]), "cup", FOREIGN, settings)
+"""
+
+
+def test_what_was_just_compiled_computes_the_same_as_what_was_cached(tmp_path):
+    """Actor and critics share compiled functions; each must come with its own copy of them, in whatever order."""
+    for name in ("compiled", "cached"):
+        environment = os.environ | {"NUMBA_CACHE_DIR": str(tmp_path / "numba")}
+        subprocess.run([sys.executable, "-c", CUP_RUN, tmp_path / name], env=environment, check=True, timeout=250)
+    assert list((tmp_path / "numba").rglob("actor_fit.visit*.nbc"))
+    assert_identical(tmp_path / "compiled", tmp_path / "cached", 6)
+
+
 def test_killed_before_its_first_checkpoint_it_begins_at_the_beginning(finished, tmp_path):
     run = copy(finished, tmp_path)
     for path in (run / "checkpoints").iterdir():

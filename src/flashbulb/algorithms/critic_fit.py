@@ -21,7 +21,7 @@ from flashbulb.algorithms.small_network import (
     propagate,
     read_only,
 )
-from flashbulb.jit import jit_fastmath, jit_fastmath_helper
+from flashbulb.jit import jit_fastmath, jit_fastmath_inline
 
 
 class Settings(NamedTuple):
@@ -80,7 +80,7 @@ def _regress(
     return total / len(batches)
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _errors(values: np.ndarray, targets: np.ndarray, rows: np.ndarray, back: np.ndarray) -> float:
     """Mean square error; its derivative by the values goes to `back`."""
     total = np.float32(0)
@@ -91,7 +91,7 @@ def _errors(values: np.ndarray, targets: np.ndarray, rows: np.ndarray, back: np.
     return float(total) / len(rows)
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _add_penalty(vector: np.ndarray, gradient: np.ndarray, l2: np.float32) -> None:
     for i in range(len(vector)):
         gradient[i] += np.float32(2) * l2 * vector[i]

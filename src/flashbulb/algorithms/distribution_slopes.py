@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from flashbulb.jit import jit_fastmath_helper
+from flashbulb.jit import jit_fastmath_inline
 
 # True for a categorical; None, and not False, for a Gaussian: the compiler then leaves out what belongs to the other.
 Discrete = Any
@@ -29,7 +29,7 @@ class Sampled(NamedTuple):
     discrete: Discrete
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def compare(
     discrete: Discrete,
     outputs: np.ndarray,
@@ -49,7 +49,7 @@ def compare(
         _compare_categorical(outputs, rows, sampled, log_ratio, kl)
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def slope_of_outputs(
     discrete: Discrete,
     outputs: np.ndarray,
@@ -69,7 +69,7 @@ def slope_of_outputs(
         _chain_categorical(outputs, rows, sampled, kl, by_log_ratio, by_kl, back)
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _compare_gaussian(
     mean: np.ndarray, log_std: np.ndarray, rows: np.ndarray, sampled: Sampled, log_ratio: np.ndarray, kl: np.ndarray
 ) -> None:
@@ -87,7 +87,7 @@ def _compare_gaussian(
             kl[i] += half * shift * shift + widened
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _chain_gaussian(
     mean: np.ndarray,
     log_std: np.ndarray,
@@ -111,7 +111,7 @@ def _chain_gaussian(
         by_log_std[k] = total
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _compare_categorical(
     logits: np.ndarray, rows: np.ndarray, sampled: Sampled, log_ratio: np.ndarray, kl: np.ndarray
 ) -> None:
@@ -129,7 +129,7 @@ def _compare_categorical(
             kl[i] += np.exp(logits[i, k]) * (logits[i, k] - sampled.began[row, k])
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _chain_categorical(
     log_p: np.ndarray,
     rows: np.ndarray,

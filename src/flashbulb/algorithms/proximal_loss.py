@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flashbulb.jit import jit_fastmath_helper, jit_inline
+from flashbulb.jit import jit_fastmath_inline, jit_inline
 
 
 class ProximalLoss(NamedTuple):
@@ -36,7 +36,7 @@ def _moves(ratio: np.float32, advantage: np.float32, clip: np.float32) -> bool:
     return not ((advantage > 0 and ratio > one + clip) or (advantage < 0 and ratio < one - clip))
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def slope_of_loss(
     loss: ProximalLoss,
     rows: np.ndarray,
@@ -64,7 +64,7 @@ def slope_of_loss(
         by_log_ratio[i] = -gain * ratio * share if gain != 0 else np.float32(0)  # the ratio may be infinite
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _rise(loss: ProximalLoss, rows: np.ndarray, ratios: np.ndarray) -> np.float32:
     """How much the cost per step rises, by an estimate from above."""
     one, total = np.float32(1), np.float32(0)

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from threadpoolctl import ThreadpoolController
 
-from flashbulb.jit import jit_fastmath_helper, jit_inline
+from flashbulb.jit import jit_fastmath_inline, jit_inline
 
 Arrays = tuple[np.ndarray, ...]  # one per layer
 MEAN_DECAY, SQUARE_DECAY, EPSILON = 0.9, 0.999, 1e-8  # Adam's
@@ -63,7 +63,7 @@ def blas() -> ThreadpoolController:
     return ThreadpoolController().select(user_api="blas")
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def gather_rows(table: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
     for i in range(len(rows)):
         row = rows[i]  # read once, as `rows` might overlap `out` for all that the compiler knows: five times as fast
@@ -71,7 +71,7 @@ def gather_rows(table: np.ndarray, rows: np.ndarray, out: np.ndarray) -> None:
             out[i, k] = table[row, k]
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def propagate(network: Parameters, activations: Arrays) -> None:
     """Fill the activations above the first, the inputs; the last layer is linear."""
     last = len(network.weights) - 1
@@ -83,14 +83,14 @@ def propagate(network: Parameters, activations: Arrays) -> None:
             fast_tanh(out.reshape(-1))
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _add(out: np.ndarray, bias: np.ndarray) -> None:
     for i in range(out.shape[0]):
         for j in range(out.shape[1]):
             out[i, j] += bias[j]
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def backpropagate(network: Parameters, gradient: Parameters, activations: Arrays, backwards: Arrays) -> None:
     """From the derivative by the outputs, the last of `backwards`, to that by the parameters."""
     for layer in range(len(network.weights) - 1, -1, -1):
@@ -102,7 +102,7 @@ def backpropagate(network: Parameters, gradient: Parameters, activations: Arrays
             _through_tanh(backwards[layer].reshape(-1), below.reshape(-1))
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _sum_rows(back: np.ndarray, out: np.ndarray) -> None:
     for j in range(len(out)):
         out[j] = np.float32(0)
@@ -111,13 +111,13 @@ def _sum_rows(back: np.ndarray, out: np.ndarray) -> None:
             out[j] += back[i, j]
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _through_tanh(back: np.ndarray, activation: np.ndarray) -> None:
     for i in range(len(back)):
         back[i] *= np.float32(1) - activation[i] * activation[i]
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def clip_norm(gradient: np.ndarray, max_grad_norm: np.float32) -> None:
     """Shorten what is too long."""
     squares = np.float32(0)
@@ -135,7 +135,7 @@ def _ended(x: np.float32, least: np.float32) -> np.float32:
     return np.float32(0) if abs(x) < least else x  # what is not a number stays that way
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def adam_step(
     vector: np.ndarray, gradient: np.ndarray, mean: np.ndarray, square: np.ndarray, count: int, rate: np.float32
 ) -> None:
@@ -171,7 +171,7 @@ def _lambert(depth: int) -> tuple[tuple[np.float32, ...], tuple[np.float32, ...]
 _P, _Q = _lambert(12)
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def fast_tanh(x: np.ndarray) -> None:
     """In place, by a fraction that a loop can vectorise: exact to a few roundings of single precision."""
     for i in range(len(x)):

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from flashbulb.jit import jit_fastmath, jit_fastmath_helper, jit_fastmath_inline
+from flashbulb.jit import jit_fastmath, jit_fastmath_inline
 
 LEAF, BLOCK = 64, 32  # points in a leaf, leaves in a block; infinitely far ones fill them up
 STRIDE = 8  # dimensions are filled up to a multiple of it, with zeros
@@ -85,7 +85,7 @@ def _arrange(points: np.ndarray, order: np.ndarray) -> None:
             count -= 1
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _widest(points: np.ndarray, some: np.ndarray) -> int:
     widest, width = 0, np.float32(-1)
     for d in range(points.shape[1]):
@@ -97,7 +97,7 @@ def _widest(points: np.ndarray, some: np.ndarray) -> int:
     return widest
 
 
-@jit_fastmath_helper
+@jit_fastmath_inline
 def _select(keys: np.ndarray, order: np.ndarray, middle: int) -> None:
     """Put the indices of the `middle` smallest keys first (Hoare's quickselect)."""
     low, high = 0, len(order) - 1
