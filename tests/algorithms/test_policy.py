@@ -70,6 +70,16 @@ def test_actions_follow_the_density_that_learning_assumes(space):
             assert stats.kstest(actions[:, d], law.cdf).pvalue > 1e-3
 
 
+@pytest.mark.parametrize(("actions", "expected"), [(1, 0.5), (2, 0.5), (6, 0.5 / np.sqrt(3)), (8, 0.25)])
+def test_shared_noise_has_the_variance_of_two_actions(actions, expected):
+    """Of one action it is that of the action itself: there is nothing to share."""
+    config = PolicyConfig(hidden=(4,), initial_log_std=np.log(0.5), share_noise=True)
+    params = gaussian((actions,)).init(jax.random.key(0), 3, config)
+    np.testing.assert_allclose(np.exp(params.log_std), np.full(actions, expected), rtol=1e-6)
+    plain = gaussian((actions,)).init(jax.random.key(0), 3, PolicyConfig(hidden=(4,)))
+    np.testing.assert_array_equal(plain.log_std, np.zeros(actions))
+
+
 def test_actions_reach_the_environment_inside_its_bounds():
     policy = gaussian(low=-0.4, high=0.4)
     np.testing.assert_allclose(policy.to_env(np.array([[5.0, -5.0], [0.5, 0.0]])), [[0.4, -0.4], [0.2, 0.0]], rtol=1e-6)

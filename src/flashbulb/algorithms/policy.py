@@ -59,7 +59,8 @@ class Gaussian:
     def init(self, key: jax.Array, observation_size: int, config: PolicyConfig) -> GaussianParams:
         # A small last layer: all states start with nearly the same action distribution.
         mean = init_network(key, (observation_size, *config.hidden, self.size), last_gain=0.01)
-        return GaussianParams(mean, jnp.asarray(np.full(self.size, config.initial_log_std, np.float32)))
+        shared = 0.5 * np.log(max(self.size, 2) / 2) if config.share_noise else 0.0
+        return GaussianParams(mean, jnp.asarray(np.full(self.size, config.initial_log_std - shared, np.float32)))
 
     def outputs(self, params: GaussianParams, observations: jax.Array) -> GaussianOutputs:
         return GaussianOutputs(forward(params.mean, observations), params.log_std)

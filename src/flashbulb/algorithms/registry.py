@@ -103,6 +103,7 @@ _CLOSED_LOOP: dict[str, Any] = {
     "cost_estimate": "steps",
     "warm_up": 50,
     "near_lidar": True,
+    "policy": {"share_noise": True},
     "cost_advantage": "standardised",
     "trust_region": {"kl": 0.02, "decay": 0.5},
     "pid": {"proportional": 0.3, "integral": 0.03, "maximum": 10.0},
