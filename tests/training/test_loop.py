@@ -106,7 +106,7 @@ def test_from_python_as_from_the_command_line(tmp_path, capsys):
         assert words in printed
 
 
-@pytest.mark.parametrize("algorithm", ["cpo", "mice-cpo"])
+@pytest.mark.parametrize("algorithm", [pytest.param("cpo", marks=pytest.mark.slow), "mice-cpo"])
 def test_learning_on_the_hazard_field(algorithm, tmp_path):
     """Return rises from nothing to some tens while the episode cost is brought from 40 to about the limit."""
     result = quiet(algorithm, runs_dir=tmp_path, seed=11, steps=400_000, critic={"minibatch": 256})

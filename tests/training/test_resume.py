@@ -179,6 +179,7 @@ train_or_resume(Path(sys.argv[1]), "cup", FOREIGN, settings)
 """
 
 
+@pytest.mark.slow
 def test_what_was_just_compiled_computes_the_same_as_what_was_cached(tmp_path):
     """Actor and critics share compiled functions; each must come with its own copy of them, in whatever order."""
     for name in ("compiled", "cached"):
