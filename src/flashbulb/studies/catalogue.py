@@ -162,12 +162,13 @@ _ALL = (
         "limit",
         "Ours",
         "Who stays under the limit while learning: return against cost, and violations.",
-        "mice-salient and trpo-pid exceed the limit in about a tenth of the iterations, the former less often.",
+        "mice-salient and trpo-pid exceed the limit in about a tenth of the iterations.",
         (
             *_algorithms("trpo-pid", "mice-salient"),
-            # How much of their return is due to what they see, and how much to their loop.
+            # How much of their return is due to what they see and how they start, and how much to their loop.
             Variant("trpo-pid", "trpo-pid, plain lidar", {"near_lidar": False}),
             Variant("cpo", "cpo, near lidar", {"near_lidar": True}),
+            Variant("cpo", "cpo, shared noise", {"policy": {"share_noise": True}}),
             Variant("mice-cpo", "mice-cpo, near lidar", {"near_lidar": True}),
             *_algorithms("cpo", "mice-cpo", "pid-lag", "mice-pid", "c-trpo", "sb-trpo", "cup", "saute", "simmer-pid"),
         ),
