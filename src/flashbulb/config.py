@@ -33,8 +33,8 @@ class PolicyConfig:
     initial_log_std: float = 0.0
     """Logarithm of the standard deviation at the start (Box actions, scaled to [-1, 1])."""
     share_noise: bool = False
-    """Whether more than two actions share the variance at the start that two would have: n of them then have a standard
-    deviation that is sqrt(2 / n) of the above, so that the noise is not the larger the more joints a robot has."""
+    """Whether n > 2 actions start with sqrt(2 / n) of that deviation each, so that a robot with many joints does not
+    start with more noise than one with two (docs/method.md, "Shared noise")."""
 
 
 @dataclass(frozen=True)

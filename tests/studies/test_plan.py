@@ -36,9 +36,10 @@ def test_every_entry_can_be_run_and_drawn(study):
 def test_a_job_is_what_its_command_line_says(name, scale, tmp_path):
     plan = make_plan(name, scale, tmp_path)
     assert len({job.name for job in plan.jobs}) == len(plan.jobs) == len(plan.labels)
-    one_of_each = {label: job for job, label in zip(plan.jobs, plan.labels.values(), strict=True)}
-    for job in one_of_each.values():
-        assert parse_train([job.config.algorithm, job.config.env, *run_options(job.config)]) == job.config
+    words = {job.name: run_options(job.config) for job in plan.jobs}
+    one_of_each = {tuple(word for word in words[job.name] if word.startswith("--")): job for job in plan.jobs}
+    for job in one_of_each.values():  # each set of options once: to parse a command line takes a while
+        assert parse_train([job.config.algorithm, job.config.env, *words[job.name]]) == job.config
 
 
 def test_what_an_algorithm_has_switched_on_can_be_switched_off_on_its_command_line():
