@@ -5,10 +5,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import jax
 import jax.numpy as jnp
+import numba
 import numpy as np
 import optax
 import pytest
 
+from flashbulb.algorithms.critic_fit import _regress
 from flashbulb.algorithms.critics import fit, init_critics, values
 from flashbulb.algorithms.networks import forward, forward_numpy
 from flashbulb.algorithms.small_network import blas, fast_tanh
@@ -60,6 +62,19 @@ def test_one_step_is_adam_on_the_penalised_square_error(max_grad_norm):
         moved, _ = jax.flatten_util.ravel_pytree(network(after, index))
         sure = np.abs(gradient) > 1e-4  # where finite differences know the sign
         np.testing.assert_allclose(np.asarray(moved)[sure], expected[sure], atol=2e-5)
+
+
+def test_compiled_sums_are_part_of_their_callers():
+    """A copy that the actor's descent has as well would be linked from whichever of the two is loaded first."""
+    config = CriticConfig(hidden=(4,), passes=1, minibatch=4)
+    critics, x = init_critics(jax.random.key(0), 3, 1, config), np.ones((8, 3), np.float32)
+    fit(critics, x, np.ones((2, 8), np.float32), np.random.default_rng(0), 1e-3, config)
+    compiled = numba.jit(**_regress.targetoptions)(_regress.py_func)  # anew, as a function from the cache has no text
+    compiled.compile(_regress.nopython_signatures[0].args)
+    (text,) = compiled.inspect_llvm().values()
+    defined = [line for line in text.splitlines() if line.startswith("define ")]
+    assert any("_regress" in line for line in defined)
+    assert not [line for line in defined if "small_network" in line]
 
 
 @pytest.mark.parametrize("hidden", [(8,), (16, 12)])

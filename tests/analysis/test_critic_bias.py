@@ -50,7 +50,7 @@ def test_the_linear_system_is_what_a_long_simulation_pays():
     assert total.mean() == pytest.approx(EXACT[2], abs=4 * total.std() / np.sqrt(walks))
 
 
-@pytest.mark.parametrize("offset", [-1.0, 0.75])
+@pytest.mark.parametrize("offset", [0.0, -1.0, 0.75])
 def test_a_critic_that_is_off_by_a_constant_is_found_out_to_be_off_by_it(offset):
     """Despite episodes that end by their time limit long before the discount does."""
     found = measure_bias(agent(EXACT + offset), SlipperyRow(100), seed=1, steps=0, states=80, rollouts=60)
