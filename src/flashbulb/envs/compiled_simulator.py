@@ -1,5 +1,7 @@
 """MuJoCo called from compiled code: `mj_step` for the rows of a batch, by several threads.
 
+Robots of the plane are moved by `planar_motion.py` where possible, and by MuJoCo where not.
+
 `mujoco.rollout` does nearly the same, but its threads sleep between two calls, and waking them takes as long as a step
 of HalfCheetah; and it returns only states and sensors, the latter one substep late. Here a worker thread waits actively
 for a short time after its work is done, the next row goes to the first free thread, and any MjData field can be read
@@ -27,7 +29,9 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
+from numba.extending import overload
 
+from flashbulb.envs.planar_motion import Planar, new_planar, step_planar
 from flashbulb.envs.simulator import FULL_PHYSICS, After, StepPlan, without_sensors
 from flashbulb.jit import jit, jit_helper
 
@@ -131,6 +135,7 @@ class ThreadScratch(NamedTuple):
     data: int
     warmstart: np.ndarray  # (nv,)
     fields: np.ndarray  # (fields, 2): address and bytes
+    planar: tuple | None  # a `Planar`, if the robot is one
 
 
 # A worker thread goes to sleep after so many looks at the counter, about 0.3 ms.
@@ -139,11 +144,31 @@ SPIN_LIMIT = 15_000 if HAS_PAUSE else 250_000
 _LEFT, _DONE, _COUNTERS = 0, 16, 32
 
 
+def _step_by_own_code(robot: tuple | None, state: np.ndarray, control: np.ndarray, substeps: int) -> bool:
+    """Move a robot of the plane without MuJoCo; false if MuJoCo must."""
+    raise NotImplementedError  # only compiled code calls it
+
+
+@overload(_step_by_own_code)
+def _choose_own_code(robot: Any, state: Any, control: Any, substeps: Any) -> Any:
+    """By type, so that what is compiled for other robots does not have it."""
+
+    def leave_it(robot: Any, state: Any, control: Any, substeps: Any) -> bool:
+        return False
+
+    def move_it(robot: Any, state: Any, control: Any, substeps: Any) -> bool:
+        return step_planar(Planar(*robot), state, control, substeps)
+
+    return leave_it if isinstance(robot, types.NoneType) else move_it
+
+
 @jit_helper
 def _step_env(row: int, rows: Rows, scratch: ThreadScratch, plan: StepPlan) -> None:
     """One step of the environment in this row of the call."""
     i = rows.indices[row]
     model, data, state, warmstart = scratch.model, scratch.data, rows.states[i], rows.warmstarts[i]
+    if plan.substeps and _step_by_own_code(scratch.planar, state, rows.controls[row, 0], plan.substeps):
+        return
     _set_state(model, data, state.ctypes, FULL_PHYSICS)
     for k in range(len(warmstart)):
         scratch.warmstart[k] = warmstart[k]
@@ -258,6 +283,7 @@ class CompiledSimulator:
         fields: Sequence[str],
         plan: StepPlan,
         threads: int,
+        planar: bool = False,
     ) -> None:
         count = len(states)
         self.indices = np.zeros(count, np.int64)
@@ -269,7 +295,7 @@ class CompiledSimulator:
         self._sense_plan = tuple(plan._replace(substeps=0, after=int(After.SENSORS), carry_warmstart=False))
         silent = without_sensors(model)
         self._kept = model, silent, [mujoco.MjData(model) for _ in range(threads)]  # compiled code has their addresses
-        self._scratch, *others = [tuple(_thread_scratch(model, silent, data, fields)) for data in self._kept[2]]
+        self._scratch, *others = [tuple(_thread_scratch(model, silent, data, fields, planar)) for data in self._kept[2]]
         self._counters = np.zeros(_COUNTERS, np.int64)
         self._workers = [_WorkerThread(self._counters, self._rows, scratch, self._plan) for scratch in others]
         self.close = weakref.finalize(self, _stop, self._workers)
@@ -292,8 +318,9 @@ class CompiledSimulator:
 
 
 def _thread_scratch(
-    model: mujoco.MjModel, silent: mujoco.MjModel, data: mujoco.MjData, fields: Sequence[str]
+    model: mujoco.MjModel, silent: mujoco.MjModel, data: mujoco.MjData, fields: Sequence[str], planar: bool
 ) -> ThreadScratch:
     views = [getattr(data, field) for field in fields]
     addresses = np.array([(view.ctypes.data, view.nbytes) for view in views], np.int64).reshape(-1, 2)
-    return ThreadScratch(model._address, silent._address, data._address, data.qacc_warmstart, addresses)
+    robot = tuple(new_planar(model)) if planar else None
+    return ThreadScratch(model._address, silent._address, data._address, data.qacc_warmstart, addresses, robot)

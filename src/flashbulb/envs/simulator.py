@@ -1,8 +1,9 @@
 """Steps rows of MuJoCo states: what a step consists of, and the plain simulator on `mujoco.rollout` and `mj_step`.
 
-`make_simulator` chooses between two implementations that give the same numbers:
+`make_simulator` chooses between two implementations that give the same numbers (in robots of the plane, to rounding):
 
-- "compiled" (`compiled_simulator.py`, the default) calls MuJoCo from Numba code, by several threads;
+- "compiled" (`compiled_simulator.py`, the default) calls MuJoCo from Numba code, by several threads, and moves robots
+  of the plane by compiled code of our own;
 - "rollout" (`RolloutSimulator`) uses only MuJoCo's Python package. It is slower, works wherever the package does, and
   helps to find out whether Numba, LLVM or MuJoCo is the cause when numbers change after an upgrade.
 """
@@ -74,8 +75,12 @@ def make_simulator(
     plan: StepPlan,
     threads: int,
     physics: PhysicsBackend | None = None,
+    planar: bool = False,
 ) -> Simulator:
-    """A simulator of rows of `states` that writes the MjData `fields`, one after the other, into rows of `readings`."""
+    """A simulator of rows of `states` that writes the MjData `fields`, one after the other, into rows of `readings`.
+
+    `planar`: whether the compiled one may move the robot by `planar_motion.py`; that takes no fields.
+    """
     if selected_backend(physics) == "rollout":
         return RolloutSimulator(model, states, readings, fields, plan, threads)
     try:
@@ -85,7 +90,7 @@ def make_simulator(
             f"physics: 'compiled' cannot be loaded on this platform ({error}); use physics='rollout' or set the "
             "environment variable FLASHBULB_PHYSICS=rollout."
         ) from error
-    return CompiledSimulator(model, states, readings, fields, plan, threads)
+    return CompiledSimulator(model, states, readings, fields, plan, threads, planar)
 
 
 def selected_backend(physics: PhysicsBackend | None) -> PhysicsBackend:

@@ -71,6 +71,7 @@ class VelocityRobot:
     position_field: str | None = None  # MjData field that `place` reads
     observed_fields: tuple[str, ...] = ()  # MjData fields at the end of the observation
     free_root: bool = False  # whether qpos[3:7] is a quaternion
+    planar: bool = False  # whether it moves in the plane of x and z, on hinges about y
 
     def speed(self, velocity: Array) -> Array:
         """What the limit is on, of velocities (n, 2)."""
@@ -100,6 +101,7 @@ ROBOTS: dict[str, VelocityRobot] = {
         control_weight=0.1,
         reset_noise=0.1,
         velocity_noise=normal_noise,
+        planar=True,
     ),
     "Hopper": VelocityRobot(
         xml="hopper.xml",
@@ -114,6 +116,7 @@ ROBOTS: dict[str, VelocityRobot] = {
             Within(1, 2, between(0.7, 1)[0], np.inf),
             Within(2, 3, *between(-0.2, 0.2)),
         ),
+        planar=True,
     ),
     "Humanoid": VelocityRobot(
         xml="humanoid.xml",
@@ -140,6 +143,7 @@ ROBOTS: dict[str, VelocityRobot] = {
         healthy_reward=1.0,
         velocity_clip=10.0,
         healthy=(Within(1, 2, *between(0.8, 2.0)), Within(2, 3, *between(-1.0, 1.0))),
+        planar=True,
     ),
     "Swimmer": VelocityRobot(
         xml="swimmer.xml",
