@@ -1,6 +1,6 @@
 """MuJoCo called from compiled code: `mj_step` for the rows of a batch, by several threads.
 
-Robots of the plane are moved by `planar_motion.py` where possible, and by MuJoCo where not.
+Robots with `dynamics` of our own (`planar_motion.py`, `spatial_motion.py`) are moved by those where possible.
 
 `mujoco.rollout` does nearly the same, but its threads sleep between two calls, and waking them takes as long as a step
 of HalfCheetah; and it returns only states and sensors, the latter one substep late. Here a worker thread waits actively
@@ -33,6 +33,8 @@ from numba.extending import overload
 
 from flashbulb.envs.planar_motion import Planar, new_planar, step_planar
 from flashbulb.envs.simulator import FULL_PHYSICS, After, StepPlan, without_sensors
+from flashbulb.envs.spatial_motion import Spatial, new_spatial, step_spatial
+from flashbulb.envs.velocity_robots import Dynamics
 from flashbulb.jit import jit, jit_helper
 
 
@@ -135,7 +137,7 @@ class ThreadScratch(NamedTuple):
     data: int
     warmstart: np.ndarray  # (nv,)
     fields: np.ndarray  # (fields, 2): address and bytes
-    planar: tuple | None  # a `Planar`, if the robot is one
+    robot: Planar | Spatial | None  # what moves it in place of MuJoCo
 
 
 # A worker thread goes to sleep after so many looks at the counter, about 0.3 ms.
@@ -144,22 +146,27 @@ SPIN_LIMIT = 15_000 if HAS_PAUSE else 250_000
 _LEFT, _DONE, _COUNTERS = 0, 16, 32
 
 
-def _step_by_own_code(robot: tuple | None, state: np.ndarray, control: np.ndarray, substeps: int) -> bool:
-    """Move a robot of the plane without MuJoCo; false if MuJoCo must."""
+def _step_by_own_code(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> bool:
+    """Move a robot without MuJoCo; false if MuJoCo must."""
     raise NotImplementedError  # only compiled code calls it
 
 
 @overload(_step_by_own_code)
-def _choose_own_code(robot: Any, state: Any, control: Any, substeps: Any) -> Any:
-    """By type, so that what is compiled for other robots does not have it."""
+def _choose_own_code(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> Any:
+    """By type, so that what is compiled for one robot has nothing of the others."""
 
-    def leave_it(robot: Any, state: Any, control: Any, substeps: Any) -> bool:
+    def leave_it(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> bool:
         return False
 
-    def move_it(robot: Any, state: Any, control: Any, substeps: Any) -> bool:
-        return step_planar(Planar(*robot), state, control, substeps)
+    def move_in_plane(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> bool:
+        return step_planar(robot, state, control, substeps)
 
-    return leave_it if isinstance(robot, types.NoneType) else move_it
+    def move_in_space(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> bool:
+        return step_spatial(robot, state, control, substeps, readings)
+
+    if isinstance(robot, types.NoneType):
+        return leave_it
+    return move_in_plane if robot.instance_class is Planar else move_in_space
 
 
 @jit_helper
@@ -167,7 +174,9 @@ def _step_env(row: int, rows: Rows, scratch: ThreadScratch, plan: StepPlan) -> N
     """One step of the environment in this row of the call."""
     i = rows.indices[row]
     model, data, state, warmstart = scratch.model, scratch.data, rows.states[i], rows.warmstarts[i]
-    if plan.substeps and _step_by_own_code(scratch.planar, state, rows.controls[row, 0], plan.substeps):
+    if plan.substeps and _step_by_own_code(
+        scratch.robot, state, rows.controls[row, 0], plan.substeps, rows.readings[i]
+    ):
         return
     _set_state(model, data, state.ctypes, FULL_PHYSICS)
     for k in range(len(warmstart)):
@@ -283,7 +292,7 @@ class CompiledSimulator:
         fields: Sequence[str],
         plan: StepPlan,
         threads: int,
-        planar: bool = False,
+        dynamics: Dynamics | None = None,
     ) -> None:
         count = len(states)
         self.indices = np.zeros(count, np.int64)
@@ -295,7 +304,9 @@ class CompiledSimulator:
         self._sense_plan = tuple(plan._replace(substeps=0, after=int(After.SENSORS), carry_warmstart=False))
         silent = without_sensors(model)
         self._kept = model, silent, [mujoco.MjData(model) for _ in range(threads)]  # compiled code has their addresses
-        self._scratch, *others = [tuple(_thread_scratch(model, silent, data, fields, planar)) for data in self._kept[2]]
+        self._scratch, *others = [
+            tuple(_thread_scratch(model, silent, data, fields, dynamics)) for data in self._kept[2]
+        ]
         self._counters = np.zeros(_COUNTERS, np.int64)
         self._workers = [_WorkerThread(self._counters, self._rows, scratch, self._plan) for scratch in others]
         self.close = weakref.finalize(self, _stop, self._workers)
@@ -318,9 +329,15 @@ class CompiledSimulator:
 
 
 def _thread_scratch(
-    model: mujoco.MjModel, silent: mujoco.MjModel, data: mujoco.MjData, fields: Sequence[str], planar: bool
+    model: mujoco.MjModel,
+    silent: mujoco.MjModel,
+    data: mujoco.MjData,
+    fields: Sequence[str],
+    dynamics: Dynamics | None,
 ) -> ThreadScratch:
     views = [getattr(data, field) for field in fields]
     addresses = np.array([(view.ctypes.data, view.nbytes) for view in views], np.int64).reshape(-1, 2)
-    robot = tuple(new_planar(model)) if planar else None
-    return ThreadScratch(model._address, silent._address, data._address, data.qacc_warmstart, addresses, robot)
+    robot = {None: None, "planar": new_planar, "spatial": new_spatial}[dynamics]
+    return ThreadScratch(
+        model._address, silent._address, data._address, data.qacc_warmstart, addresses, robot and robot(model)
+    )

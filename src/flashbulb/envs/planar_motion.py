@@ -2,11 +2,8 @@
 
 Such a robot is a torso that moves along x and z and turns about y, and bodies on hinges about y, each body on one
 hinge. The coordinates are MuJoCo's: x, z, the torso's angle, the hinges' angles. A body has the number of its hinge's
-coordinate (the torso 2), and all positions are (x, z) in world axes. Its physics are MuJoCo's, with the contact model
-of `planar_contact.py` solved to the end, so the two differ by rounding and by the solver's tolerance.
-
-A robot is left to MuJoCo for a step in which it may touch itself, leaves the numbers that MuJoCo takes for sane, or
-the solver does not arrive. Which of the two it is depends on the robot's own state alone.
+coordinate (the torso 2), and all positions are (x, z) in world axes. The physics are MuJoCo's, with the contact problem
+of `tree_contact.py` solved to the end, so the two differ by rounding and by MuJoCo's tolerance.
 """
 
 from __future__ import annotations
@@ -17,85 +14,58 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from flashbulb.envs.planar_contact import (
-    BODY,
-    CONTACT_MEMORY,
-    ENDS,
+from flashbulb.envs.tree_contact import (
     FORCE,
-    FRICTION,
     HESSIAN,
-    LIMIT_D,
-    LIMIT_REFERENCE,
-    LIMIT_SIDE,
     MASS,
     NORMAL,
-    REFERENCE_N,
-    REFERENCE_T,
     TANGENT,
     WIDTH,
-    D,
     U,
     factorise,
     multiply,
     solve_factorised,
-    solve_planar_contacts,
+    solve_tree_contacts,
+    start_hessian,
+)
+from flashbulb.envs.tree_robot import (
+    ARMATURE,
+    CONTROL,
+    DAMPING,
+    END_BODY,
+    END_RADIUS,
+    END_X,
+    END_Z,
+    GEAR,
+    GRAVITY,
+    MARGIN,
+    START_Q,
+    START_V,
+    STEP,
+    STIFFNESS,
+    SUM_A,
+    SUM_V,
+    TREE_MEMORY,
+    Q,
+    V,
+    fill_ends,
+    fill_joints,
+    find_limits,
+    is_sane,
+    own_inertia,
+    touch_floor,
 )
 from flashbulb.jit import jit, jit_helper
 
-# The array of a robot, continued. Constants of each coordinate: direction of its axis along y; from the hinge before to
-# this one, in the axes of the body before; from the hinge to the centre of mass, in the body's own axes; mass, moment
-# of inertia about the hinge; spring, damping, armature, gear of the motor; limits, and 1 / D of a limit times
-# d / (1 - d).
-(
-    SIGN,
-    OFFSET_X,
-    OFFSET_Z,
-    CENTRE_X,
-    CENTRE_Z,
-    OWN_MASS,
-    OWN_INERTIA,
-    STIFFNESS,
-    DAMPING,
-    ARMATURE,
-    GEAR,
-    LOWER,
-    UPPER,
-    LIMIT_WEIGHT,
-) = (CONTACT_MEMORY + k * WIDTH for k in range(14))
-# State, and what follows from it: cosine, sine, position of the hinge, angle and rate of a body; its acceleration by
-# rates alone; mass, first and second moment about the hinge, force and torque of it and all that hangs on it.
-(
-    Q,
-    V,
-    COS,
-    SIN,
-    HINGE_X,
-    HINGE_Z,
-    ANGLE,
-    RATE,
-    FREE_X,
-    FREE_Z,
-    ALL_MASS,
-    FIRST_X,
-    FIRST_Z,
-    SECOND,
-    PULL_X,
-    PULL_Z,
-    TORQUE,
-) = (CONTACT_MEMORY + (14 + k) * WIDTH for k in range(17))
-# Runge-Kutta: state at the beginning, and sums of rates and accelerations; the control of each coordinate
-START_Q, START_V, SUM_V, SUM_A, CONTROL = (CONTACT_MEMORY + (31 + k) * WIDTH for k in range(5))
-# Constants of each end of a capsule: body, place relative to the hinge, radius, friction, 1 / D times d / (1 - d)
-END_BODY, END_X, END_Z, END_RADIUS, END_FRICTION, END_WEIGHT = (
-    CONTACT_MEMORY + 36 * WIDTH + k * ENDS for k in range(6)
-)
-# Impedance and reference of contacts and of limits: the softest and the stiffest d, width, b, k
-SOFT, STIFF, RANGE, B, K = 0, 1, 2, 3, 4
-FLOOR = CONTACT_MEMORY + 36 * WIDTH + 6 * ENDS
-LIMIT = FLOOR + 5
-MARGIN, STEP, GRAVITY = (LIMIT + 5 + k for k in range(3))
-PLANAR_MEMORY = GRAVITY + 1
-SANE = 1e9  # MuJoCo restarts a robot with numbers above 1e10
+# The array of a robot, continued. Constants of each body: direction of its hinge's axis along y; from the hinge before
+# to its own, in the axes of the body before; mass times centre relative to the hinge, in its own axes; mass, and moment
+# of inertia about the hinge.
+SIGN, OFFSET_X, OFFSET_Z, CENTRE_X, CENTRE_Z, OWN_MASS, OWN_INERTIA = (TREE_MEMORY + k * WIDTH for k in range(7))
+# What follows from the state: angle, its cosine and sine, position of the hinge, rate, acceleration by rates alone;
+ANGLE, COS, SIN, HINGE_X, HINGE_Z, RATE, FREE_X, FREE_Z = (TREE_MEMORY + k * WIDTH for k in range(7, 15))
+# and of a body with all that hangs on it: mass, first and second moment about the hinge, force and torque.
+ALL_MASS, FIRST_X, FIRST_Z, SECOND, PULL_X, PULL_Z, TORQUE = (TREE_MEMORY + k * WIDTH for k in range(15, 22))
+PLANAR_MEMORY = TREE_MEMORY + 22 * WIDTH
 
 
 class Planar(NamedTuple):
@@ -103,6 +73,7 @@ class Planar(NamedTuple):
 
     at: np.ndarray
     tree: np.ndarray  # (coordinates,)
+    motors: np.ndarray  # coordinate of each
     ends: int  # of capsules
     pairs: np.ndarray  # (n, 2): capsules, as numbers of their first ends, that can touch each other
     runge_kutta: bool
@@ -110,64 +81,29 @@ class Planar(NamedTuple):
 
 def new_planar(model: mujoco.MjModel) -> Planar:
     """The robot of this model."""
-    at, nv, body = np.zeros(PLANAR_MEMORY), model.nv, model.jnt_bodyid
-    tree = np.arange(-1, nv - 1)
-    hinge = {int(body[i]): i for i in range(2, nv)}
-    for i in range(2, nv):
-        b, parent = int(body[i]), int(model.body_parentid[body[i]])
-        tree[i] = hinge.get(parent, 1)
-        before = model.jnt_pos[tree[i]] if i > 2 else np.zeros(3)
-        offset = model.body_pos[b] + model.jnt_pos[i] - before
-        if i == 2:
-            offset = offset - [model.qpos0[0], 0, model.qpos0[1]]
-        centre, mass = model.body_ipos[b] - model.jnt_pos[i], model.body_mass[b]
-        axes = np.zeros(9)
-        mujoco.mju_quat2Mat(axes, model.body_iquat[b])
-        inertia = axes.reshape(3, 3)[1] ** 2 @ model.body_inertia[b] + mass * (centre @ centre)
-        numbers = {SIGN: model.jnt_axis[i, 1], OFFSET_X: offset[0], OFFSET_Z: offset[2], CENTRE_X: centre[0]}
-        numbers |= {CENTRE_Z: centre[2], OWN_MASS: mass, OWN_INERTIA: inertia}
-        for block, number in numbers.items():
-            at[block + i] = number
-    at[STIFFNESS : STIFFNESS + nv], at[DAMPING : DAMPING + nv] = model.jnt_stiffness, model.dof_damping
-    at[ARMATURE : ARMATURE + nv] = model.dof_armature
-    at[GEAR + model.actuator_trnid[:, 0]] = model.actuator_gear[:, 0]
-    limited = model.jnt_limited.astype(bool)
-    at[LOWER : LOWER + nv] = np.where(limited, model.jnt_range[:, 0], -np.inf)
-    at[UPPER : UPPER + nv] = np.where(limited, model.jnt_range[:, 1], np.inf)
-    at[LIMIT_WEIGHT : LIMIT_WEIGHT + nv] = model.dof_invweight0
-    capsules = np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_CAPSULE)
-    floor = int(np.flatnonzero(model.geom_type == mujoco.mjtGeom.mjGEOM_PLANE)[0])
-    for k, geom in enumerate(capsules):
-        b = int(model.geom_bodyid[geom])
-        axes = np.zeros(9)
-        mujoco.mju_quat2Mat(axes, model.geom_quat[geom])
-        friction = max(model.geom_friction[floor, 0], model.geom_friction[geom, 0])
-        for end in (2 * k, 2 * k + 1):
-            side = model.geom_size[geom, 1] * (1 if end % 2 else -1)
-            place = model.geom_pos[geom] + side * axes.reshape(3, 3)[:, 2] - model.jnt_pos[hinge[b]]
-            at[END_BODY + end], at[END_X + end], at[END_Z + end] = hinge[b], place[0], place[2]
-            at[END_RADIUS + end], at[END_FRICTION + end] = model.geom_size[geom, 0], friction
-            # 1 / D = 2 mu^2 (1 - d) / d (1 + mu^2) w for all rows of a pyramid
-            at[END_WEIGHT + end] = 2 * friction**2 * (1 + friction**2) * model.body_invweight0[b, 0]
-    h = model.opt.timestep
-    at[FLOOR : FLOOR + 5] = _impedance(model.geom_solimp[capsules[0]], model.geom_solref[capsules[0]], h)
-    at[LIMIT : LIMIT + 5] = _impedance(model.jnt_solimp[nv - 1], model.jnt_solref[nv - 1], h)
-    at[MARGIN] = model.geom_margin[capsules[0]] + model.geom_margin[floor]
-    at[STEP], at[GRAVITY] = h, -model.opt.gravity[2]
+    at, tree, ends = np.zeros(PLANAR_MEMORY), np.arange(-1, model.nv - 1), 0
+    motors = fill_joints(at, model)
+    hinge = {int(model.jnt_bodyid[i]): i for i in range(2, model.nv)}
+    for body, i in hinge.items():
+        tree[i] = hinge.get(int(model.body_parentid[body]), 1)
+        offset = model.body_pos[body] + model.jnt_pos[i]
+        offset = offset - (model.jnt_pos[tree[i]] if i > 2 else [model.qpos0[0], 0, model.qpos0[1]])
+        mass, centre, inertia = own_inertia(model, body, model.jnt_pos[i])
+        at[SIGN + i], at[OFFSET_X + i], at[OFFSET_Z + i] = model.jnt_axis[i, 1], offset[0], offset[2]
+        at[CENTRE_X + i], at[CENTRE_Z + i] = centre[0], centre[2]
+        at[OWN_MASS + i], at[OWN_INERTIA + i] = mass, inertia[1, 1]
+    for end, body, place, _ in fill_ends(at, model):
+        place = place - model.jnt_pos[hinge[body]]
+        at[END_BODY + end], at[END_X + end], at[END_Z + end] = hinge[body], place[0], place[2]
+        ends = end + 1
     at[COS + 1] = 1.0  # coordinate 1 stands for a body that does not turn, on which the torso hangs
     runge_kutta = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
-    return Planar(at, tree, 2 * len(capsules), _touching_pairs(model, capsules), runge_kutta)
+    return Planar(at, tree, motors, ends, _touching_pairs(model), runge_kutta)
 
 
-def _impedance(solimp: np.ndarray, solref: np.ndarray, h: float) -> tuple[float, ...]:
-    soft, stiff = np.clip(solimp[:2], 0.0001, 0.9999)
-    time_constant = max(solref[0], 2 * h)
-    return soft, stiff, solimp[2], 2 / (stiff * time_constant), 1 / (stiff * time_constant * solref[1]) ** 2
-
-
-def _touching_pairs(model: mujoco.MjModel, capsules: np.ndarray) -> np.ndarray:
+def _touching_pairs(model: mujoco.MjModel) -> np.ndarray:
     """Capsules of bodies that MuJoCo lets collide: not the same body, nor one that hangs on the other."""
-    pairs = []
+    pairs, capsules = [], np.flatnonzero(model.geom_bodyid)
     for k, a in enumerate(capsules):
         for m, b in enumerate(capsules[:k]):
             one, other = model.geom_bodyid[a], model.geom_bodyid[b]
@@ -200,7 +136,7 @@ def _find_forces(at: np.ndarray, tree: np.ndarray) -> None:
     """Mass matrix M and forces f at the state, without contacts."""
     for i in range(2, len(tree)):
         m, c, s = at[OWN_MASS + i], at[COS + i], at[SIN + i]
-        x, z = m * at[CENTRE_X + i], m * at[CENTRE_Z + i]
+        x, z = at[CENTRE_X + i], at[CENTRE_Z + i]
         x, z = c * x + s * z, c * z - s * x
         ax, az, square = at[FREE_X + i], at[FREE_Z + i] + at[GRAVITY], at[RATE + i] * at[RATE + i]
         at[ALL_MASS + i], at[SECOND + i], at[FIRST_X + i], at[FIRST_Z + i] = m, at[OWN_INERTIA + i], x, z
@@ -232,27 +168,6 @@ def _find_forces(at: np.ndarray, tree: np.ndarray) -> None:
 
 
 @jit_helper
-def _impede(at: np.ndarray, kind: int, distance: float) -> float:
-    """The impedance d of a contact or limit so far beyond its margin."""
-    x = -distance / at[kind + RANGE]
-    y = 1.0 if x >= 1.0 else 2 * x * x if x <= 0.5 else 1 - 2 * (1 - x) * (1 - x)
-    return at[kind + SOFT] + y * (at[kind + STIFF] - at[kind + SOFT])
-
-
-@jit_helper
-def _find_limits(at: np.ndarray, tree: np.ndarray) -> None:
-    """Fill the rows of joints beyond their limits."""
-    for i in range(3, len(tree)):
-        below, above = at[Q + i] - at[LOWER + i], at[UPPER + i] - at[Q + i]
-        side, distance = (1.0, below) if below < 0.0 else (-1.0, above)
-        at[LIMIT_SIDE + i] = at[LIMIT_REFERENCE + i] = 0.0
-        if distance < 0.0:
-            d = _impede(at, LIMIT, distance)
-            at[LIMIT_SIDE + i], at[LIMIT_D + i] = side, d / ((1 - d) * at[LIMIT_WEIGHT + i])
-            at[LIMIT_REFERENCE + i] = -at[LIMIT + B] * side * at[V + i] - at[LIMIT + K] * d * distance
-
-
-@jit_helper
 def _find_contacts(at: np.ndarray, tree: np.ndarray, ends: int) -> int:
     """Fill the contacts of capsules' ends with the floor; returns their number."""
     count = 0
@@ -263,20 +178,16 @@ def _find_contacts(at: np.ndarray, tree: np.ndarray, ends: int) -> int:
         distance = height - at[MARGIN]
         if distance < 0.0:
             px, pz = at[HINGE_X + i] + c * x + s * z, 0.5 * height  # in the middle between floor and capsule
-            d = _impede(at, FLOOR, distance)
-            at[BODY + count], at[FRICTION + count] = i, at[END_FRICTION + end]
-            at[D + count] = d / ((1 - d) * at[END_WEIGHT + end])
-            normal, tangent = NORMAL + WIDTH * count, TANGENT + WIDTH * count
+            normal, tangent = NORMAL + WIDTH * count, TANGENT + WIDTH * count  # nothing moves along the other slide
             at[normal], at[normal + 1], at[tangent], at[tangent + 1] = 0.0, 1.0, 1.0, 0.0
-            vn, vt = at[V + 1], at[V]
+            n, t = at[V + 1], at[V]
             while i >= 2:
                 a, b = at[SIGN + i] * (at[HINGE_X + i] - px), at[SIGN + i] * (pz - at[HINGE_Z + i])
                 at[normal + i], at[tangent + i] = a, b
-                vn += a * at[V + i]
-                vt += b * at[V + i]
+                n += a * at[V + i]
+                t += b * at[V + i]
                 i = tree[i]
-            at[REFERENCE_N + count] = -at[FLOOR + B] * vn - at[FLOOR + K] * d * distance
-            at[REFERENCE_T + count] = -at[FLOOR + B] * vt
+            touch_floor(at, count, end, distance, n, t, 0.0)
             count += 1
     return count
 
@@ -326,16 +237,15 @@ def _accelerate(at: np.ndarray, tree: np.ndarray, ends: int, pairs: np.ndarray) 
         return False
     _find_forces(at, tree)
     contacts = _find_contacts(at, tree, ends)
-    _find_limits(at, tree)
-    return solve_planar_contacts(at, tree, contacts) > 0
+    find_limits(at, tree)
+    return solve_tree_contacts(at, tree, contacts) > 0
 
 
 @jit_helper
 def _euler(at: np.ndarray, tree: np.ndarray) -> None:
     """Semi-implicit, and implicit in the joints' damping: (M + h damping) u' = M u."""
     h = at[STEP]
-    for k in range(WIDTH * WIDTH):
-        at[HESSIAN + k] = at[MASS + k]
+    start_hessian(at, tree)
     for i in range(len(tree)):
         at[HESSIAN + WIDTH * i + i] += h * at[DAMPING + i]
     multiply(at, tree, U, FORCE)
@@ -369,8 +279,8 @@ def step_planar(robot: Planar, state: np.ndarray, control: np.ndarray, substeps:
     n = len(tree)
     for i in range(n):
         at[Q + i], at[V + i], at[U + i] = state[1 + i], state[1 + n + i], 0.0
-        if i >= 3:
-            at[CONTROL + i] = control[i - 3]
+    for k in range(len(robot.motors)):
+        at[CONTROL + robot.motors[k]] = control[k]
     stages = 4 if robot.runge_kutta else 1
     for k in range(stages * substeps):
         if not _accelerate(at, tree, robot.ends, robot.pairs):
@@ -379,9 +289,8 @@ def step_planar(robot: Planar, state: np.ndarray, control: np.ndarray, substeps:
             _next_stage(at, tree, k % stages)
         else:
             _euler(at, tree)
-        for i in range(n):
-            if not (abs(at[Q + i]) < SANE and abs(at[V + i]) < SANE and abs(at[U + i]) < SANE):
-                return False
+        if not is_sane(at, tree):
+            return False
     for i in range(n):
         state[1 + i], state[1 + n + i] = at[Q + i], at[V + i]
     for _ in range(substeps):

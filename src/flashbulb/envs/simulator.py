@@ -1,9 +1,10 @@
 """Steps rows of MuJoCo states: what a step consists of, and the plain simulator on `mujoco.rollout` and `mj_step`.
 
-`make_simulator` chooses between two implementations that give the same numbers (in robots of the plane, to rounding):
+`make_simulator` chooses between two implementations. They give the same numbers, to rounding where the first has
+dynamics of its own:
 
-- "compiled" (`compiled_simulator.py`, the default) calls MuJoCo from Numba code, by several threads, and moves robots
-  of the plane by compiled code of our own;
+- "compiled" (`compiled_simulator.py`, the default) calls MuJoCo from Numba code, by several threads, or moves
+  robots by compiled dynamics of our own;
 - "rollout" (`RolloutSimulator`) uses only MuJoCo's Python package. It is slower, works wherever the package does, and
   helps to find out whether Numba, LLVM or MuJoCo is the cause when numbers change after an upgrade.
 """
@@ -21,6 +22,7 @@ import numpy as np
 from mujoco.rollout import Rollout
 
 from flashbulb.envs.registry import PhysicsBackend
+from flashbulb.envs.velocity_robots import Dynamics
 from flashbulb.errors import UsageError
 
 FULL_PHYSICS = mujoco.mjtState.mjSTATE_FULLPHYSICS.value
@@ -75,11 +77,11 @@ def make_simulator(
     plan: StepPlan,
     threads: int,
     physics: PhysicsBackend | None = None,
-    planar: bool = False,
+    dynamics: Dynamics | None = None,
 ) -> Simulator:
     """A simulator of rows of `states` that writes the MjData `fields`, one after the other, into rows of `readings`.
 
-    `planar`: whether the compiled one may move the robot by `planar_motion.py`; that takes no fields.
+    With `dynamics`, the compiled one moves the robot by code of our own where possible; it reads no field but `xpos`.
     """
     if selected_backend(physics) == "rollout":
         return RolloutSimulator(model, states, readings, fields, plan, threads)
@@ -90,7 +92,7 @@ def make_simulator(
             f"physics: 'compiled' cannot be loaded on this platform ({error}); use physics='rollout' or set the "
             "environment variable FLASHBULB_PHYSICS=rollout."
         ) from error
-    return CompiledSimulator(model, states, readings, fields, plan, threads, planar)
+    return CompiledSimulator(model, states, readings, fields, plan, threads, dynamics)
 
 
 def selected_backend(physics: PhysicsBackend | None) -> PhysicsBackend:

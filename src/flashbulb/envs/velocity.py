@@ -187,7 +187,7 @@ class VelocityPhysics:
         after = After.FORCES if "cfrc_ext" in fields else After.NOTHING
         self._plan = StepPlan(robot.substeps, after=after, carry_warmstart=bool(fields))
         self._simulator = make_simulator(
-            model, self.state, self.readings, fields, self._plan, self.threads, physics, planar=robot.planar
+            model, self.state, self.readings, fields, self._plan, self.threads, physics, robot.dynamics
         )
         self._simulator.indices[:] = np.arange(num_envs)
         self.warmstart = self._simulator.warmstarts

@@ -10,12 +10,13 @@ import enum
 import importlib.resources
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
 import mujoco
 import numpy as np
 
 Array = np.ndarray
+Dynamics = Literal["planar", "spatial"]
 
 
 class Place(enum.IntEnum):
@@ -71,7 +72,7 @@ class VelocityRobot:
     position_field: str | None = None  # MjData field that `place` reads
     observed_fields: tuple[str, ...] = ()  # MjData fields at the end of the observation
     free_root: bool = False  # whether qpos[3:7] is a quaternion
-    planar: bool = False  # whether it moves in the plane of x and z, on hinges about y
+    dynamics: Dynamics | None = None  # what moves it in place of MuJoCo: hinges about y in a plane, or a free torso
 
     def speed(self, velocity: Array) -> Array:
         """What the limit is on, of velocities (n, 2)."""
@@ -93,6 +94,7 @@ ROBOTS: dict[str, VelocityRobot] = {
         healthy=(Within(0, None, -LARGEST, LARGEST), Within(2, 3, 0.2, 1.0)),
         position_field="xpos",
         free_root=True,
+        dynamics="spatial",
     ),
     "HalfCheetah": VelocityRobot(
         xml="half_cheetah.xml",
@@ -101,7 +103,7 @@ ROBOTS: dict[str, VelocityRobot] = {
         control_weight=0.1,
         reset_noise=0.1,
         velocity_noise=normal_noise,
-        planar=True,
+        dynamics="planar",
     ),
     "Hopper": VelocityRobot(
         xml="hopper.xml",
@@ -116,7 +118,7 @@ ROBOTS: dict[str, VelocityRobot] = {
             Within(1, 2, between(0.7, 1)[0], np.inf),
             Within(2, 3, *between(-0.2, 0.2)),
         ),
-        planar=True,
+        dynamics="planar",
     ),
     "Humanoid": VelocityRobot(
         xml="humanoid.xml",
@@ -143,7 +145,7 @@ ROBOTS: dict[str, VelocityRobot] = {
         healthy_reward=1.0,
         velocity_clip=10.0,
         healthy=(Within(1, 2, *between(0.8, 2.0)), Within(2, 3, *between(-1.0, 1.0))),
-        planar=True,
+        dynamics="planar",
     ),
     "Swimmer": VelocityRobot(
         xml="swimmer.xml",

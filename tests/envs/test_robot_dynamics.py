@@ -1,4 +1,6 @@
-"""Robots of the plane moved by compiled code, against MuJoCo itself with its solver's tolerance at zero."""
+"""Robots moved by compiled dynamics of our own, against MuJoCo itself with its solver's tolerance at zero."""
+
+from collections.abc import Callable
 
 import mujoco
 import numpy as np
@@ -7,9 +9,11 @@ import pytest
 from flashbulb.envs import make
 from flashbulb.envs.planar_motion import new_planar, step_planar
 from flashbulb.envs.simulator import FULL_PHYSICS
+from flashbulb.envs.spatial_motion import new_spatial, step_spatial
 from flashbulb.envs.velocity_robots import ROBOTS, load_model
 
-PLANAR = [name for name, robot in ROBOTS.items() if robot.planar]
+OWN = [name for name, robot in ROBOTS.items() if robot.dynamics]
+Mover = Callable[[np.ndarray, np.ndarray, int], bool]
 
 
 def exact_model(robot: str) -> mujoco.MjModel:
@@ -18,26 +22,41 @@ def exact_model(robot: str) -> mujoco.MjModel:
     return model
 
 
+def mover(model: mujoco.MjModel, positions: np.ndarray | None = None) -> Mover:
+    """What moves a state under a control by so many substeps, and writes the bodies' positions if it can."""
+    if model.nq == model.nv:
+        planar = new_planar(model)
+        return lambda state, control, substeps: step_planar(planar, state, control, substeps)
+    spatial, readings = new_spatial(model), np.zeros(3 * model.nbody) if positions is None else positions
+    return lambda state, control, substeps: step_spatial(spatial, state, control, substeps, readings)
+
+
 def random_states(model: mujoco.MjModel, count: int, seed: int) -> np.ndarray:
     """From standing to lying, joints within their limits and beyond, at rest and fast."""
     rng = np.random.default_rng(seed)
     states = np.zeros((count, mujoco.mj_stateSize(model, FULL_PHYSICS)))
-    states[:, 1] = rng.uniform(-50, 50, count)
-    states[:, 2] = model.qpos0[1] + rng.uniform(-0.6 * (model.body_pos[1, 2]), 0.3, count)
-    states[:, 3] = rng.normal(0, 0.5, count)
-    limits = model.jnt_range[3:]
-    states[:, 4 : 1 + model.nq] = rng.uniform(limits[:, 0] - 0.1, limits[:, 1] + 0.1, (count, len(limits)))
-    speed = rng.choice([0.0, 0.1, 1.0, 5.0], (count, 1))
-    states[:, 1 + model.nq :] = speed * rng.normal(size=(count, model.nv))
+    positions, velocities = states[:, 1 : 1 + model.nq], states[:, 1 + model.nq :]
+    positions[:, 0] = rng.uniform(-50, 50, count)
+    if model.nq == model.nv:
+        positions[:, 1] = model.qpos0[1] + rng.uniform(-0.6 * model.body_pos[1, 2], 0.3, count)
+        positions[:, 2] = rng.normal(0, 0.5, count)
+    else:
+        positions[:, 1], positions[:, 2] = rng.uniform(-50, 50, count), rng.uniform(0.1, 1.2, count)
+        positions[:, 3:7] = [1, 0, 0, 0] + rng.choice([0.1, 1.0], (count, 1)) * rng.normal(size=(count, 4))
+        positions[:, 3:7] /= np.linalg.norm(positions[:, 3:7], axis=1, keepdims=True)
+    limits = model.jnt_range[model.jnt_limited.astype(bool)]
+    positions[:, -len(limits) :] = rng.uniform(limits[:, 0] - 0.1, limits[:, 1] + 0.1, (count, len(limits)))
+    velocities[:] = rng.choice([0.0, 0.1, 1.0, 5.0], (count, 1)) * rng.normal(size=(count, model.nv))
     return states
 
 
 def compare(robot: str, count: int, seed: int) -> dict[str, float]:
     """One substep from random states by both: largest differences, and how often what happened."""
     model = exact_model(robot)
-    data, planar = mujoco.MjData(model), new_planar(model)
+    data, bodies = mujoco.MjData(model), np.zeros(3 * model.nbody)
+    move, nq = mover(model, bodies), model.nq
     controls = np.random.default_rng(seed + 1).uniform(-1, 1, (count, model.nu))
-    found = {"position": 0.0, "velocity": 0.0, "floor": 0, "limits": 0, "left": 0, "itself": 0}
+    found = {"position": 0.0, "velocity": 0.0, "bodies": 0.0, "floor": 0, "limits": 0, "left": 0, "itself": 0}
     for state, control in zip(random_states(model, count, seed), controls, strict=True):
         mujoco.mj_setState(model, data, state, FULL_PHYSICS)
         data.ctrl, data.qacc_warmstart = control, 0
@@ -47,7 +66,7 @@ def compare(robot: str, count: int, seed: int) -> dict[str, float]:
         found["limits"] += np.any(data.efc_type == mujoco.mjtConstraint.mjCNSTR_LIMIT_JOINT)
         found["itself"] += itself
         before = state.copy()
-        if not step_planar(planar, state, control, 1):
+        if not move(state, control, 1):
             found["left"] += 1
             np.testing.assert_array_equal(state, before)
             continue
@@ -55,14 +74,17 @@ def compare(robot: str, count: int, seed: int) -> dict[str, float]:
         mujoco.mj_step(model, data)
         scale = 1 + np.abs(data.qacc).max() * model.opt.timestep
         assert state[0] == data.time
-        found["position"] = max(found["position"], np.abs(state[1 : 1 + model.nq] - data.qpos).max() / scale)
-        found["velocity"] = max(found["velocity"], np.abs(state[1 + model.nq :] - data.qvel).max() / scale)
+        found["position"] = max(found["position"], np.abs(state[1 : 1 + nq] - data.qpos).max() / scale)
+        found["velocity"] = max(found["velocity"], np.abs(state[1 + nq :] - data.qvel).max() / scale)
+        if robot == "Ant":
+            found["bodies"] = max(found["bodies"], np.abs(bodies - data.xpos.ravel()).max())
     return found
 
 
 def check(found: dict[str, float], count: int, robot: str) -> None:
     assert found["position"] < 1e-12
     assert found["velocity"] < 1e-11
+    assert found["bodies"] < 1e-12
     assert min(found["floor"], found["limits"]) > 0.2 * count
     assert count - found["floor"] > 0.05 * count  # in the air, too
     if robot == "Hopper":
@@ -71,18 +93,18 @@ def check(found: dict[str, float], count: int, robot: str) -> None:
         assert found["itself"] == found["left"] == 0
 
 
-@pytest.mark.parametrize("robot", PLANAR)
+@pytest.mark.parametrize("robot", OWN)
 def test_like_mujoco_from_random_states(robot: str) -> None:
     check(compare(robot, 4_000, seed=0), 4_000, robot)
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("robot", PLANAR)
+@pytest.mark.parametrize("robot", OWN)
 def test_like_mujoco_from_a_hundred_thousand_states(robot: str) -> None:
     check(compare(robot, 100_000, seed=1), 100_000, robot)
 
 
-@pytest.mark.parametrize("robot", PLANAR)
+@pytest.mark.parametrize("robot", OWN)
 def test_whole_steps_of_both_backends_agree(robot: str) -> None:
     """Twenty steps of eight robots from the same states at every step, under the same random actions."""
     ours, theirs = (make(f"Safety{robot}Velocity-v1", 8, seed=3, physics=kind) for kind in ("compiled", "rollout"))
@@ -94,22 +116,26 @@ def test_whole_steps_of_both_backends_agree(robot: str) -> None:
         theirs.set_state(ours.get_state())
 
 
-def test_a_robot_that_leaves_sane_numbers_is_left_to_mujoco() -> None:
-    model = exact_model("HalfCheetah")
-    for k, number in ((3, np.nan), (12, 1e11), (5, np.inf)):
+@pytest.mark.parametrize("robot", ["HalfCheetah", "Ant"])
+def test_a_robot_that_leaves_sane_numbers_is_left_to_mujoco(robot: str) -> None:
+    model = exact_model(robot)
+    move = mover(model)
+    for k, number in ((1, np.nan), (1 + model.nq, 1e11), (model.nq, np.inf)):
         state = random_states(model, 1, 0)[0]
         state[k] = number
         before = state.copy()
-        assert not step_planar(new_planar(model), state, np.zeros(6), 5)
+        assert not move(state, np.zeros(model.nu), 5)
         np.testing.assert_array_equal(state, before)
 
 
-def test_a_step_depends_on_the_state_alone() -> None:
+@pytest.mark.parametrize("robot", ["Hopper", "Ant"])
+def test_a_step_depends_on_the_state_alone(robot: str) -> None:
     """Not on what the memory held: after another robot's step, after one that was given up, the same bits."""
-    model = exact_model("Hopper")
-    states, control, planar = random_states(model, 200, 5), np.full(3, 0.5), new_planar(model)
+    model = exact_model(robot)
+    states, control, move = random_states(model, 200, 5), np.full(model.nu, 0.5), mover(model)
+    states[::10, -1] = np.nan
     for state in states:
         fresh, used = state.copy(), state.copy()
-        done = step_planar(new_planar(model), fresh, control, 4)
-        assert step_planar(planar, used, control, 4) == done
+        done = mover(model)(fresh, control, 4)
+        assert move(used, control, 4) == done
         np.testing.assert_array_equal(fresh, used)
