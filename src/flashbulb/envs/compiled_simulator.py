@@ -29,11 +29,10 @@ from llvmlite import ir
 from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
-from numba.extending import overload
 
-from flashbulb.envs.planar_motion import Planar, new_planar, step_planar
+from flashbulb.envs.robot_dynamics import new_tree_robot, step_function
 from flashbulb.envs.simulator import FULL_PHYSICS, After, StepPlan, without_sensors
-from flashbulb.envs.spatial_motion import Spatial, new_spatial, step_spatial
+from flashbulb.envs.tree_robot import TreeRobot
 from flashbulb.envs.velocity_robots import Dynamics
 from flashbulb.jit import jit, jit_helper
 
@@ -119,6 +118,22 @@ def spin_pause(typing: Any) -> Any:
     return types.void(), generate
 
 
+@intrinsic
+def _call_step(
+    typing: Any, function: Any, robot: Any, shape: Any, state: Any, control: Any, substeps: Any, readings: Any
+) -> Any:
+    """Call a function of `robot_dynamics.py`; all arguments but `substeps` are addresses."""
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        number, pointer = ir.IntType(64), ir.PointerType(ir.IntType(8))
+        kinds = [number if k == 5 else pointer for k in range(1, 7)]
+        kind = ir.FunctionType(number, kinds)
+        values = [arg if k == 5 else builder.inttoptr(arg, pointer) for k, arg in enumerate(args[1:], 1)]
+        return builder.call(builder.inttoptr(args[0], ir.PointerType(kind)), values)
+
+    return types.int64(*[types.int64] * 7), generate
+
+
 class Rows(NamedTuple):
     """The arrays of the batch. `indices` and `controls` belong to one call: its first `count` rows are used."""
 
@@ -137,7 +152,9 @@ class ThreadScratch(NamedTuple):
     data: int
     warmstart: np.ndarray  # (nv,)
     fields: np.ndarray  # (fields, 2): address and bytes
-    robot: Planar | Spatial | None  # what moves it in place of MuJoCo
+    own_step: int  # what moves the robot in place of MuJoCo, of `robot_dynamics.py`; 0 for none
+    robot: int  # its array
+    shape: int
 
 
 # A worker thread goes to sleep after so many looks at the counter, about 0.3 ms.
@@ -146,38 +163,17 @@ SPIN_LIMIT = 15_000 if HAS_PAUSE else 250_000
 _LEFT, _DONE, _COUNTERS = 0, 16, 32
 
 
-def _step_by_own_code(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> bool:
-    """Move a robot without MuJoCo; false if MuJoCo must."""
-    raise NotImplementedError  # only compiled code calls it
-
-
-@overload(_step_by_own_code)
-def _choose_own_code(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> Any:
-    """By type, so that what is compiled for one robot has nothing of the others."""
-
-    def leave_it(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> bool:
-        return False
-
-    def move_in_plane(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> bool:
-        return step_planar(robot, state, control, substeps)
-
-    def move_in_space(robot: Any, state: Any, control: Any, substeps: Any, readings: Any) -> bool:
-        return step_spatial(robot, state, control, substeps, readings)
-
-    if isinstance(robot, types.NoneType):
-        return leave_it
-    return move_in_plane if robot.instance_class is Planar else move_in_space
-
-
 @jit_helper
 def _step_env(row: int, rows: Rows, scratch: ThreadScratch, plan: StepPlan) -> None:
     """One step of the environment in this row of the call."""
     i = rows.indices[row]
     model, data, state, warmstart = scratch.model, scratch.data, rows.states[i], rows.warmstarts[i]
-    if plan.substeps and _step_by_own_code(
-        scratch.robot, state, rows.controls[row, 0], plan.substeps, rows.readings[i]
-    ):
-        return
+    if scratch.own_step and plan.substeps:
+        control, readings = rows.controls[row, 0].ctypes.data, rows.readings[i].ctypes.data
+        if _call_step(
+            scratch.own_step, scratch.robot, scratch.shape, state.ctypes.data, control, plan.substeps, readings
+        ):
+            return
     _set_state(model, data, state.ctypes, FULL_PHYSICS)
     for k in range(len(warmstart)):
         scratch.warmstart[k] = warmstart[k]
@@ -303,9 +299,11 @@ class CompiledSimulator:
         self._plan = tuple(plan)
         self._sense_plan = tuple(plan._replace(substeps=0, after=int(After.SENSORS), carry_warmstart=False))
         silent = without_sensors(model)
-        self._kept = model, silent, [mujoco.MjData(model) for _ in range(threads)]  # compiled code has their addresses
+        memory = [(mujoco.MjData(model), new_tree_robot(model, dynamics) if dynamics else None) for _ in range(threads)]
+        self._kept = model, silent, memory  # compiled code has their addresses
+        own_step = step_function(dynamics).address if dynamics else 0
         self._scratch, *others = [
-            tuple(_thread_scratch(model, silent, data, fields, dynamics)) for data in self._kept[2]
+            tuple(_thread_scratch(model, silent, data, fields, own_step, robot)) for data, robot in memory
         ]
         self._counters = np.zeros(_COUNTERS, np.int64)
         self._workers = [_WorkerThread(self._counters, self._rows, scratch, self._plan) for scratch in others]
@@ -333,11 +331,10 @@ def _thread_scratch(
     silent: mujoco.MjModel,
     data: mujoco.MjData,
     fields: Sequence[str],
-    dynamics: Dynamics | None,
+    own_step: int,
+    robot: TreeRobot | None,
 ) -> ThreadScratch:
     views = [getattr(data, field) for field in fields]
     addresses = np.array([(view.ctypes.data, view.nbytes) for view in views], np.int64).reshape(-1, 2)
-    robot = {None: None, "planar": new_planar, "spatial": new_spatial}[dynamics]
-    return ThreadScratch(
-        model._address, silent._address, data._address, data.qacc_warmstart, addresses, robot and robot(model)
-    )
+    own = (own_step, robot.at.ctypes.data, robot.shape.ctypes.data) if robot else (0, 0, 0)
+    return ThreadScratch(model._address, silent._address, data._address, data.qacc_warmstart, addresses, *own)

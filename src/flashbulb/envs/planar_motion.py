@@ -9,7 +9,6 @@ of `tree_contact.py` solved to the end, so the two differ by rounding and by MuJ
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -31,31 +30,39 @@ from flashbulb.envs.tree_contact import (
 from flashbulb.envs.tree_robot import (
     ARMATURE,
     CONTROL,
+    COORDINATES,
     DAMPING,
     END_BODY,
+    END_COUNT,
     END_RADIUS,
     END_X,
     END_Z,
     GEAR,
     GRAVITY,
     MARGIN,
+    REST,
+    REST_COUNT,
+    RUNGE_KUTTA,
     START_Q,
     START_V,
     STEP,
     STIFFNESS,
     SUM_A,
     SUM_V,
+    TREE,
     TREE_MEMORY,
     Q,
+    TreeRobot,
     V,
     fill_ends,
-    fill_joints,
     find_limits,
     is_sane,
+    new_robot,
     own_inertia,
+    set_controls,
     touch_floor,
 )
-from flashbulb.jit import jit, jit_helper
+from flashbulb.jit import jit_helper
 
 # The array of a robot, continued. Constants of each body: direction of its hinge's axis along y; from the hinge before
 # to its own, in the axes of the body before; mass times centre relative to the hinge, in its own axes; mass, and moment
@@ -68,21 +75,10 @@ ALL_MASS, FIRST_X, FIRST_Z, SECOND, PULL_X, PULL_Z, TORQUE = (TREE_MEMORY + k * 
 PLANAR_MEMORY = TREE_MEMORY + 22 * WIDTH
 
 
-class Planar(NamedTuple):
-    """A robot for compiled code: its array, which is also the memory of a step, and its shape."""
-
-    at: np.ndarray
-    tree: np.ndarray  # (coordinates,)
-    motors: np.ndarray  # coordinate of each
-    ends: int  # of capsules
-    pairs: np.ndarray  # (n, 2): capsules, as numbers of their first ends, that can touch each other
-    runge_kutta: bool
-
-
-def new_planar(model: mujoco.MjModel) -> Planar:
-    """The robot of this model."""
-    at, tree, ends = np.zeros(PLANAR_MEMORY), np.arange(-1, model.nv - 1), 0
-    motors = fill_joints(at, model)
+def new_planar(model: mujoco.MjModel) -> TreeRobot:
+    """The robot of this model; REST are pairs of capsules, by their first ends, that can touch each other."""
+    robot = new_robot(model, PLANAR_MEMORY)
+    at, tree = robot.at, robot.shape[TREE:]
     hinge = {int(model.jnt_bodyid[i]): i for i in range(2, model.nv)}
     for body, i in hinge.items():
         tree[i] = hinge.get(int(model.body_parentid[body]), 1)
@@ -92,18 +88,20 @@ def new_planar(model: mujoco.MjModel) -> Planar:
         at[SIGN + i], at[OFFSET_X + i], at[OFFSET_Z + i] = model.jnt_axis[i, 1], offset[0], offset[2]
         at[CENTRE_X + i], at[CENTRE_Z + i] = centre[0], centre[2]
         at[OWN_MASS + i], at[OWN_INERTIA + i] = mass, inertia[1, 1]
-    for end, body, place, _ in fill_ends(at, model):
+    for end, body, place, _ in fill_ends(robot, model):
         place = place - model.jnt_pos[hinge[body]]
         at[END_BODY + end], at[END_X + end], at[END_Z + end] = hinge[body], place[0], place[2]
-        ends = end + 1
     at[COS + 1] = 1.0  # coordinate 1 stands for a body that does not turn, on which the torso hangs
-    runge_kutta = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
-    return Planar(at, tree, motors, ends, _touching_pairs(model), runge_kutta)
+    pairs = _touching_pairs(model)
+    robot.shape[REST_COUNT] = len(pairs)
+    robot.shape[REST : REST + len(pairs)] = pairs
+    return robot
 
 
-def _touching_pairs(model: mujoco.MjModel) -> np.ndarray:
+def _touching_pairs(model: mujoco.MjModel) -> list[int]:
     """Capsules of bodies that MuJoCo lets collide: not the same body, nor one that hangs on the other."""
-    pairs, capsules = [], np.flatnonzero(model.geom_bodyid)
+    pairs: list[int] = []
+    capsules = np.flatnonzero(model.geom_bodyid)
     for k, a in enumerate(capsules):
         for m, b in enumerate(capsules[:k]):
             one, other = model.geom_bodyid[a], model.geom_bodyid[b]
@@ -112,8 +110,8 @@ def _touching_pairs(model: mujoco.MjModel) -> np.ndarray:
                 model.geom_contype[a] & model.geom_conaffinity[b] or model.geom_contype[b] & model.geom_conaffinity[a]
             )
             if affine and not near:
-                pairs.append((2 * k, 2 * m))
-    return np.array(pairs, np.int64).reshape(-1, 2)
+                pairs += [2 * k, 2 * m]
+    return pairs
 
 
 @jit_helper
@@ -209,9 +207,9 @@ def _from_line(px: float, pz: float, ax: float, az: float, bx: float, bz: float)
 
 
 @jit_helper
-def _may_touch_itself(at: np.ndarray, pairs: np.ndarray) -> bool:
-    for k in range(len(pairs)):
-        one, other = pairs[k, 0], pairs[k, 1]
+def _may_touch_itself(at: np.ndarray, shape: np.ndarray) -> bool:
+    for k in range(REST, REST + shape[REST_COUNT], 2):
+        one, other = shape[k], shape[k + 1]
         ax, az = _end(at, one)
         bx, bz = _end(at, one + 1)
         cx, cz = _end(at, other)
@@ -227,18 +225,6 @@ def _may_touch_itself(at: np.ndarray, pairs: np.ndarray) -> bool:
         if nearest < reach * reach or (left <= 0.0 and right <= 0.0):
             return True
     return False
-
-
-@jit_helper
-def _accelerate(at: np.ndarray, tree: np.ndarray, ends: int, pairs: np.ndarray) -> bool:
-    """Write the accelerations to U, which holds a first guess; false if MuJoCo must compute them."""
-    _place_bodies(at, tree)
-    if _may_touch_itself(at, pairs):
-        return False
-    _find_forces(at, tree)
-    contacts = _find_contacts(at, tree, ends)
-    find_limits(at, tree)
-    return solve_tree_contacts(at, tree, contacts) > 0
 
 
 @jit_helper
@@ -272,20 +258,25 @@ def _next_stage(at: np.ndarray, tree: np.ndarray, stage: int) -> None:
             at[Q + i], at[V + i] = at[START_Q + i] + h * at[SUM_V + i], at[START_V + i] + h * at[SUM_A + i]
 
 
-@jit
-def step_planar(robot: Planar, state: np.ndarray, control: np.ndarray, substeps: int) -> bool:
+@jit_helper
+def step_planar(
+    at: np.ndarray, shape: np.ndarray, state: np.ndarray, control: np.ndarray, substeps: int, readings: np.ndarray
+) -> bool:
     """Advance a row of MuJoCo's states (time, positions, velocities); false if MuJoCo must: the row is as it was."""
-    at, tree = robot.at, robot.tree
-    n = len(tree)
+    n, stages = shape[COORDINATES], 4 if shape[RUNGE_KUTTA] else 1
+    tree = shape[TREE : TREE + n]
     for i in range(n):
         at[Q + i], at[V + i], at[U + i] = state[1 + i], state[1 + n + i], 0.0
-    for k in range(len(robot.motors)):
-        at[CONTROL + robot.motors[k]] = control[k]
-    stages = 4 if robot.runge_kutta else 1
+    set_controls(at, shape, control)
     for k in range(stages * substeps):
-        if not _accelerate(at, tree, robot.ends, robot.pairs):
+        _place_bodies(at, tree)
+        if _may_touch_itself(at, shape):
             return False
-        if robot.runge_kutta:
+        _find_forces(at, tree)
+        find_limits(at, tree)
+        if solve_tree_contacts(at, tree, _find_contacts(at, tree, shape[END_COUNT])) < 0:
+            return False
+        if stages > 1:
             _next_stage(at, tree, k % stages)
         else:
             _euler(at, tree)

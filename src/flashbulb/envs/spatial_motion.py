@@ -11,7 +11,6 @@ tolerance.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -20,8 +19,10 @@ from flashbulb.envs.tree_contact import FORCE, MASS, NORMAL, SIDE, TANGENT, WIDT
 from flashbulb.envs.tree_robot import (
     ARMATURE,
     CONTROL,
+    COORDINATES,
     DAMPING,
     END_BODY,
+    END_COUNT,
     END_RADIUS,
     END_X,
     END_Y,
@@ -30,25 +31,30 @@ from flashbulb.envs.tree_robot import (
     GEAR,
     GRAVITY,
     MARGIN,
+    REST,
+    REST_COUNT,
     START_Q,
     START_V,
     STEP,
     STIFFNESS,
     SUM_A,
     SUM_V,
+    TREE,
     TREE_MEMORY,
     Q,
+    TreeRobot,
     V,
     fill_ends,
-    fill_joints,
     find_limits,
     is_sane,
+    new_robot,
     own_inertia,
+    set_controls,
     touch_floor,
 )
-from flashbulb.jit import jit, jit_helper
+from flashbulb.jit import jit_helper
 
-TORSO = 5
+TORSO, BODIES = 5, 32
 # The array of a robot, continued. Vectors and matrices of a link are together, at 3, 6 or 9 times its number. Constants
 # in its own axes: from the origin of the link before to its own, in the axes of that one; axis of the hinge; mass times
 # centre; inertia about the origin (xx, yy, zz, xy, xz, yz); mass.
@@ -65,25 +71,16 @@ INERTIA = ALL_MASS + 10 * WIDTH
 # Orientation of the torso, now and at the beginning of a substep; direction of each capsule in its link's axes
 QUAT, START_QUAT = INERTIA + 6 * WIDTH, INERTIA + 6 * WIDTH + 4
 ALONG = START_QUAT + 4
-SPATIAL_MEMORY = ALONG + 3 * ENDS
+PLACES = ALONG + 3 * ENDS  # of MuJoCo's bodies in the axes of their links
+SPATIAL_MEMORY = PLACES + 3 * BODIES
 
 
-class Spatial(NamedTuple):
-    """A robot for compiled code: its array, which is also the memory of a step, and its shape."""
-
-    at: np.ndarray
-    tree: np.ndarray  # (coordinates,)
-    motors: np.ndarray  # coordinate of each
-    ends: int  # of capsules and spheres
-    links: np.ndarray  # link of each of MuJoCo's bodies
-    places: np.ndarray  # (bodies, 3): its position in the link's axes
-
-
-def new_spatial(model: mujoco.MjModel) -> Spatial:
-    """The robot of this model."""
-    at, tree, ends = np.zeros(SPATIAL_MEMORY), np.arange(-1, model.nv - 1), 0
-    motors = fill_joints(at, model)
-    links, places = np.full(model.nbody, TORSO), np.zeros((model.nbody, 3))
+def new_spatial(model: mujoco.MjModel) -> TreeRobot:
+    """The robot of this model; REST are the links of MuJoCo's bodies."""
+    robot = new_robot(model, SPATIAL_MEMORY)
+    at, tree, links = robot.at, robot.shape[TREE:], robot.shape[REST : REST + model.nbody]
+    links[:], places = TORSO, at[PLACES : PLACES + 3 * model.nbody].reshape(-1, 3)
+    robot.shape[REST_COUNT] = model.nbody
     for body in range(1, model.nbody):
         parent, joint = int(model.body_parentid[body]), int(model.body_jntadr[body])
         i, place = int(links[parent]), places[parent] + model.body_pos[body]
@@ -100,11 +97,11 @@ def new_spatial(model: mujoco.MjModel) -> Spatial:
         at[OWN_MASS + i] += mass
         at[CENTRE + 3 * i : CENTRE + 3 * i + 3] += centre
         at[OWN_INERTIA + 6 * i : OWN_INERTIA + 6 * i + 6] += inertia[[0, 1, 2, 0, 0, 1], [0, 1, 2, 1, 2, 2]]
-    for end, body, place, along in fill_ends(at, model):
-        at[END_BODY + end], ends = links[body], end + 1
+    for end, body, place, along in fill_ends(robot, model):
+        at[END_BODY + end] = links[body]
         at[END_X + end], at[END_Y + end], at[END_Z + end] = places[body] + place
         at[ALONG + 3 * end : ALONG + 3 * end + 3] = along
-    return Spatial(at, tree, motors, ends, links, places)
+    return robot
 
 
 @jit_helper
@@ -350,15 +347,6 @@ def _slide(at: np.ndarray, i: int, end: int) -> tuple[float, float]:
 
 
 @jit_helper
-def _accelerate(at: np.ndarray, tree: np.ndarray, ends: int) -> bool:
-    """Write the accelerations to U, which holds a first guess; false if MuJoCo must compute them."""
-    _place_links(at, tree)
-    _find_forces(at, tree)
-    find_limits(at, tree)
-    return solve_tree_contacts(at, tree, _find_contacts(at, tree, ends)) > 0
-
-
-@jit_helper
 def _move(at: np.ndarray, tree: np.ndarray, v: int, h: float) -> None:
     """From the state at the beginning of the substep with the velocities at offset v for so long."""
     for i in range(len(tree)):
@@ -400,24 +388,28 @@ def _next_stage(at: np.ndarray, tree: np.ndarray, stage: int) -> None:
             at[V + i] = at[START_V + i] + h * at[SUM_A + i]
 
 
-@jit
-def step_spatial(robot: Spatial, state: np.ndarray, control: np.ndarray, substeps: int, readings: np.ndarray) -> bool:
+@jit_helper
+def step_spatial(
+    at: np.ndarray, shape: np.ndarray, state: np.ndarray, control: np.ndarray, substeps: int, readings: np.ndarray
+) -> bool:
     """Advance a row of MuJoCo's states (time, positions, velocities); false if MuJoCo must: the row is as it was.
 
     `readings` are the bodies' positions (xpos) as MuJoCo leaves them: those of the last Runge-Kutta stage.
     """
-    at, tree = robot.at, robot.tree
-    n = len(tree)
+    n = shape[COORDINATES]
+    tree = shape[TREE : TREE + n]
     for i in range(n):
         at[V + i], at[U + i] = state[2 + n + i], 0.0
         if i < 3 or i > TORSO:
             at[Q + i] = state[1 + i if i < 3 else 2 + i]
     for k in range(4):
         at[QUAT + k] = state[4 + k]
-    for k in range(len(robot.motors)):
-        at[CONTROL + robot.motors[k]] = control[k]
+    set_controls(at, shape, control)
     for k in range(4 * substeps):
-        if not _accelerate(at, tree, robot.ends):
+        _place_links(at, tree)
+        _find_forces(at, tree)
+        find_limits(at, tree)
+        if solve_tree_contacts(at, tree, _find_contacts(at, tree, shape[END_COUNT])) < 0:
             return False
         _next_stage(at, tree, k % 4)
         if not is_sane(at, tree):
@@ -430,9 +422,9 @@ def step_spatial(robot: Spatial, state: np.ndarray, control: np.ndarray, substep
         state[4 + k] = at[QUAT + k]
     for _ in range(substeps):
         state[0] += at[STEP]
-    for body in range(1, len(robot.links)):
-        i, place = robot.links[body], robot.places[body]
-        x, y, z = _turned(at, ROTATION + 9 * i, place[0], place[1], place[2])
+    for body in range(1, shape[REST_COUNT]):
+        i, p = shape[REST + body], PLACES + 3 * body
+        x, y, z = _turned(at, ROTATION + 9 * i, at[p], at[p + 1], at[p + 2])
         a = ORIGIN + 3 * i
         readings[3 * body], readings[3 * body + 1], readings[3 * body + 2] = at[a] + x, at[a + 1] + y, at[a + 2] + z
     return True

@@ -8,6 +8,7 @@ the solver does not arrive, or, in the plane, it may touch itself. Which of the 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from typing import NamedTuple
 
 import mujoco
 import numpy as np
@@ -46,24 +47,41 @@ MARGIN, STEP, GRAVITY = (LIMIT + 5 + k for k in range(3))
 TREE_MEMORY = GRAVITY + 1
 SANE = 1e9  # MuJoCo restarts a robot with numbers above 1e10
 
+# The second array of a robot, of whole numbers: counts of coordinates, motors, ends and of what is in REST, and whether
+# the integrator is Runge-Kutta's; the tree; the coordinate of each motor; and what the kind of robot adds.
+COORDINATES, MOTOR_COUNT, END_COUNT, REST_COUNT, RUNGE_KUTTA = range(5)
+TREE = 5
+MOTORS = TREE + WIDTH
+REST = MOTORS + WIDTH
+SHAPE_SIZE = REST + 32
 
-def fill_joints(at: np.ndarray, model: mujoco.MjModel) -> np.ndarray:
-    """Write the constants of joints, floor and integrator; returns the coordinate of each motor."""
-    coordinates = model.jnt_dofadr
-    limited = model.jnt_limited.astype(bool)
-    at[STIFFNESS + coordinates] = model.jnt_stiffness
+
+class TreeRobot(NamedTuple):
+    """A robot for compiled code: its numbers, which are also the memory of a step, and its shape."""
+
+    at: np.ndarray
+    shape: np.ndarray
+
+
+def new_robot(model: mujoco.MjModel, size: int) -> TreeRobot:
+    """A robot with the constants of joints, floor and integrator, for an array of this size; its tree is one chain."""
+    at, shape = np.zeros(size), np.zeros(SHAPE_SIZE, np.int64)
+    shape[COORDINATES], shape[MOTOR_COUNT] = model.nv, model.nu
+    shape[RUNGE_KUTTA] = model.opt.integrator == mujoco.mjtIntegrator.mjINT_RK4
+    coordinates, limited = model.jnt_dofadr, model.jnt_limited.astype(bool)
+    motors = coordinates[model.actuator_trnid[:, 0]]
+    shape[TREE : TREE + model.nv], shape[MOTORS : MOTORS + model.nu] = np.arange(-1, model.nv - 1), motors
+    at[GEAR + motors], at[STIFFNESS + coordinates] = model.actuator_gear[:, 0], model.jnt_stiffness
     at[DAMPING : DAMPING + model.nv], at[ARMATURE : ARMATURE + model.nv] = model.dof_damping, model.dof_armature
     at[LIMIT_WEIGHT : LIMIT_WEIGHT + model.nv] = model.dof_invweight0
     at[LOWER : LOWER + WIDTH], at[UPPER : UPPER + WIDTH] = -np.inf, np.inf
     at[LOWER + coordinates[limited]], at[UPPER + coordinates[limited]] = model.jnt_range[limited].T
-    motors = coordinates[model.actuator_trnid[:, 0]].astype(np.int64)
-    at[GEAR + motors] = model.actuator_gear[:, 0]
     floor, geom = _floor(model), int(np.flatnonzero(model.geom_bodyid)[0])
     at[FLOOR : FLOOR + 5] = _impedance(model.geom_solimp[geom], model.geom_solref[geom], model.opt.timestep)
     at[LIMIT : LIMIT + 5] = _impedance(model.jnt_solimp[-1], model.jnt_solref[-1], model.opt.timestep)
     at[MARGIN] = model.geom_margin[geom] + model.geom_margin[floor]
     at[STEP], at[GRAVITY] = model.opt.timestep, -model.opt.gravity[2]
-    return motors
+    return TreeRobot(at, shape)
 
 
 def _floor(model: mujoco.MjModel) -> int:
@@ -76,10 +94,10 @@ def _impedance(solimp: np.ndarray, solref: np.ndarray, h: float) -> tuple[float,
     return soft, stiff, solimp[2], 2 / (stiff * time_constant), 1 / (stiff * time_constant * solref[1]) ** 2
 
 
-def fill_ends(at: np.ndarray, model: mujoco.MjModel) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
+def fill_ends(robot: TreeRobot, model: mujoco.MjModel) -> Iterator[tuple[int, int, np.ndarray, np.ndarray]]:
     """Write radius, friction and weight of each end of a capsule and of each sphere; yields its number, its body, its
     place in the body's axes and the direction of the capsule (0 for a sphere)."""
-    end, floor = 0, _floor(model)
+    at, end, floor = robot.at, 0, _floor(model)
     for geom in np.flatnonzero(model.geom_bodyid):
         body, axes = int(model.geom_bodyid[geom]), np.zeros(9)
         mujoco.mju_quat2Mat(axes, model.geom_quat[geom])
@@ -92,6 +110,7 @@ def fill_ends(at: np.ndarray, model: mujoco.MjModel) -> Iterator[tuple[int, int,
             at[END_WEIGHT + end] = 2 * mu**2 * (1 + mu**2) * model.body_invweight0[body, 0]
             yield end, body, model.geom_pos[geom] + side * model.geom_size[geom, 1] * along, along
             end += 1
+            robot.shape[END_COUNT] = end
 
 
 def own_inertia(model: mujoco.MjModel, body: int, about: np.ndarray) -> tuple[float, np.ndarray, np.ndarray]:
@@ -140,3 +159,9 @@ def is_sane(at: np.ndarray, tree: np.ndarray) -> bool:
     for i in range(len(tree)):
         sane &= abs(at[Q + i]) < SANE and abs(at[V + i]) < SANE and abs(at[U + i]) < SANE
     return sane
+
+
+@jit_helper
+def set_controls(at: np.ndarray, shape: np.ndarray, control: np.ndarray) -> None:
+    for k in range(shape[MOTOR_COUNT]):
+        at[CONTROL + shape[MOTORS + k]] = control[k]
