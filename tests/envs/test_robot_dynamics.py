@@ -122,6 +122,16 @@ def test_whole_steps_of_both_backends_agree(robot: str) -> None:
         theirs.set_state(ours.get_state())
 
 
+@pytest.mark.parametrize("robot", ["Hopper", "Ant"])
+def test_threads_do_not_change_a_bit(robot: str) -> None:
+    one, several = (make(f"Safety{robot}Velocity-v1", 8, seed=3, threads=threads) for threads in (1, 3))
+    rng = np.random.default_rng(0)
+    for _ in range(30):
+        actions = rng.uniform(-1, 1, (8, *one.single_action_space.shape))
+        for a, b in zip(one.step(actions)[:5], several.step(actions)[:5], strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
 @pytest.mark.parametrize("robot", ["HalfCheetah", "Ant"])
 def test_a_robot_that_leaves_sane_numbers_is_left_to_mujoco(robot: str) -> None:
     model = exact_model(robot)
