@@ -23,7 +23,10 @@ def test_every_example_is_known():
     assert {path.stem for path in EXAMPLES} == set(SAYS)
 
 
-@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+# The page on comparing, whose code is run between changes, does what the example does.
+@pytest.mark.parametrize(
+    "path", [pytest.param(p, marks=[pytest.mark.slow] if p.stem == "compare" else [], id=p.stem) for p in EXAMPLES]
+)
 def test_example(path, tmp_path, monkeypatch, capsys):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "argv", [path.name, "100", *(["2"] if path.stem == "compare" else [])])

@@ -262,7 +262,11 @@ def test_threads_change_nothing(name):
     jax.tree.map(np.testing.assert_array_equal, *found)
 
 
-@pytest.mark.parametrize("name", sorted(n for n, part in ACTORS.items() if "proximal" in part.settings))
+PROXIMAL = sorted(n for n, part in ACTORS.items() if "proximal" in part.settings)
+
+
+# All take the same way back; one is enough between changes.
+@pytest.mark.parametrize("name", [PROXIMAL[0], *(pytest.param(n, marks=pytest.mark.slow) for n in PROXIMAL[1:])])
 def test_the_option_takes_the_step_back_to_jax(name):
     algorithm = {"ppo": "pid-lag"}.get(name, name)
     for backend, on_host in (("compiled", True), ("optax", False)):

@@ -33,6 +33,7 @@ def kill_once(plan, job, pool, after):
     threading.Thread(target=watch, daemon=True).start()
 
 
+@pytest.mark.slow  # between changes an interrupted study is enough
 def test_a_killed_run_is_resumed_and_a_failed_one_is_reported(tmp_path):
     plan = small_plan(tmp_path / "study", ("cpo", BROKEN), ("mice-cpo", "HazardField-v0"))
     broken, killed = plan.jobs

@@ -49,7 +49,9 @@ def untouched(tmp_path_factory):
     return directory
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("number", "code"), [(signal.SIGINT, 130), pytest.param(signal.SIGTERM, 143, marks=pytest.mark.slow)]
+)
 def test_a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on(number, code, untouched, tmp_path):
     run, output = tmp_path / "run", tmp_path / "output"
     started = command(cli_run(run, 20_000), output)
