@@ -14,7 +14,7 @@ import pytest
 from flashbulb.envs import make
 from flashbulb.envs.compiled_simulator import CompiledSimulator, atomic_add, atomic_load
 from flashbulb.envs.simulator import FULL_PHYSICS, After, RolloutSimulator, StepPlan, make_simulator, selected_backend
-from flashbulb.envs.velocity_robots import ROBOTS, load_model
+from flashbulb.envs.velocity.velocity_robots import ROBOTS, load_model
 from flashbulb.errors import UsageError
 
 NUM_ENVS = 7

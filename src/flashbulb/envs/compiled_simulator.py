@@ -1,6 +1,6 @@
 """MuJoCo called from compiled code: `mj_step` for the rows of a batch, by several threads.
 
-Robots with `dynamics` of our own (`planar_motion.py`, `spatial_motion.py`) are moved by those where possible.
+A robot that has `Dynamics` of its own is moved by those where possible.
 
 `mujoco.rollout` does nearly the same, but its threads sleep between two calls, and waking them takes as long as a step
 of HalfCheetah; and it returns only states and sensors, the latter one substep late. Here a worker thread waits actively
@@ -30,10 +30,7 @@ from numba import types
 from numba.core import cgutils
 from numba.extending import intrinsic as _intrinsic
 
-from flashbulb.envs.robot_dynamics import new_tree_robot, step_function
-from flashbulb.envs.simulator import FULL_PHYSICS, After, StepPlan, without_sensors
-from flashbulb.envs.tree_robot import TreeRobot
-from flashbulb.envs.velocity_robots import Dynamics
+from flashbulb.envs.simulator import FULL_PHYSICS, After, Dynamics, StepPlan, without_sensors
 from flashbulb.jit import jit, jit_helper
 
 
@@ -120,9 +117,9 @@ def spin_pause(typing: Any) -> Any:
 
 @intrinsic
 def _call_step(
-    typing: Any, function: Any, robot: Any, shape: Any, state: Any, control: Any, substeps: Any, readings: Any
+    typing: Any, function: Any, one: Any, other: Any, state: Any, control: Any, substeps: Any, readings: Any
 ) -> Any:
-    """Call a function of `robot_dynamics.py`; all arguments but `substeps` are addresses."""
+    """Call the function of a `Dynamics`; all arguments but `substeps` are addresses."""
 
     def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         number, pointer = ir.IntType(64), ir.PointerType(ir.IntType(8))
@@ -152,9 +149,8 @@ class ThreadScratch(NamedTuple):
     data: int
     warmstart: np.ndarray  # (nv,)
     fields: np.ndarray  # (fields, 2): address and bytes
-    own_step: int  # what moves the robot in place of MuJoCo, of `robot_dynamics.py`; 0 for none
-    robot: int  # its array
-    shape: int
+    dynamics: int  # address of the function that moves the robot in place of MuJoCo; 0 for none
+    memory: tuple[int, int]  # of that function
 
 
 # A worker thread goes to sleep after so many looks at the counter, about 0.3 ms.
@@ -168,11 +164,10 @@ def _step_env(row: int, rows: Rows, scratch: ThreadScratch, plan: StepPlan) -> N
     """One step of the environment in this row of the call."""
     i = rows.indices[row]
     model, data, state, warmstart = scratch.model, scratch.data, rows.states[i], rows.warmstarts[i]
-    if scratch.own_step and plan.substeps:
+    if scratch.dynamics and plan.substeps:
         control, readings = rows.controls[row, 0].ctypes.data, rows.readings[i].ctypes.data
-        if _call_step(
-            scratch.own_step, scratch.robot, scratch.shape, state.ctypes.data, control, plan.substeps, readings
-        ):
+        one, other = scratch.memory
+        if _call_step(scratch.dynamics, one, other, state.ctypes.data, control, plan.substeps, readings):
             return
     _set_state(model, data, state.ctypes, FULL_PHYSICS)
     for k in range(len(warmstart)):
@@ -299,12 +294,14 @@ class CompiledSimulator:
         self._plan = tuple(plan)
         self._sense_plan = tuple(plan._replace(substeps=0, after=int(After.SENSORS), carry_warmstart=False))
         silent = without_sensors(model)
-        memory = [(mujoco.MjData(model), new_tree_robot(model, dynamics) if dynamics else None) for _ in range(threads)]
-        self._kept = model, silent, memory  # compiled code has their addresses
-        own_step = step_function(dynamics).address if dynamics else 0
-        self._scratch, *others = [
-            tuple(_thread_scratch(model, silent, data, fields, own_step, robot)) for data, robot in memory
-        ]
+        data = [mujoco.MjData(model) for _ in range(threads)]
+        scratch = [_thread_scratch(model, silent, one, fields) for one in data]
+        memory = [dynamics.new_memory() for _ in range(threads)] if dynamics else []
+        self._kept = model, silent, data, memory  # compiled code has their addresses
+        if dynamics:
+            own = [(one.ctypes.data, other.ctypes.data) for one, other in memory]
+            scratch = [s._replace(dynamics=dynamics.address, memory=m) for s, m in zip(scratch, own, strict=True)]
+        self._scratch, *others = [tuple(one) for one in scratch]
         self._counters = np.zeros(_COUNTERS, np.int64)
         self._workers = [_WorkerThread(self._counters, self._rows, scratch, self._plan) for scratch in others]
         self.close = weakref.finalize(self, _stop, self._workers)
@@ -327,14 +324,8 @@ class CompiledSimulator:
 
 
 def _thread_scratch(
-    model: mujoco.MjModel,
-    silent: mujoco.MjModel,
-    data: mujoco.MjData,
-    fields: Sequence[str],
-    own_step: int,
-    robot: TreeRobot | None,
+    model: mujoco.MjModel, silent: mujoco.MjModel, data: mujoco.MjData, fields: Sequence[str]
 ) -> ThreadScratch:
     views = [getattr(data, field) for field in fields]
     addresses = np.array([(view.ctypes.data, view.nbytes) for view in views], np.int64).reshape(-1, 2)
-    own = (own_step, robot.at.ctypes.data, robot.shape.ctypes.data) if robot else (0, 0, 0)
-    return ThreadScratch(model._address, silent._address, data._address, data.qacc_warmstart, addresses, *own)
+    return ThreadScratch(model._address, silent._address, data._address, data.qacc_warmstart, addresses, 0, (0, 0))

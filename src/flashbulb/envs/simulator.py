@@ -22,7 +22,6 @@ import numpy as np
 from mujoco.rollout import Rollout
 
 from flashbulb.envs.registry import PhysicsBackend
-from flashbulb.envs.velocity_robots import Dynamics
 from flashbulb.errors import UsageError
 
 FULL_PHYSICS = mujoco.mjtState.mjSTATE_FULLPHYSICS.value
@@ -45,6 +44,22 @@ class StepPlan(NamedTuple):
     control_rows: int = 1  # rows of controls per step; the last one holds for the remaining substeps
     after: int = After.NOTHING
     carry_warmstart: bool = False  # whether the constraint solver starts from its last solution, or from zero
+
+
+class Dynamics(Protocol):
+    """What moves a robot in place of MuJoCo, for compiled code: a function with an address, and its memory.
+
+    The function takes the addresses of the two arrays of its memory, of a row of states and of a row of controls, the
+    number of substeps, and the address of a row of readings. It returns 1, or 0 if MuJoCo must take the step; then the
+    row is as it was.
+    """
+
+    @property
+    def address(self) -> int: ...
+
+    def new_memory(self) -> tuple[np.ndarray, np.ndarray]:
+        """For one thread."""
+        ...
 
 
 class Simulator(Protocol):
@@ -81,7 +96,7 @@ def make_simulator(
 ) -> Simulator:
     """A simulator of rows of `states` that writes the MjData `fields`, one after the other, into rows of `readings`.
 
-    With `dynamics`, the compiled one moves the robot by code of our own where possible; it reads no field but `xpos`.
+    With `dynamics`, the compiled one moves the robot by those where possible; they then write the fields.
     """
     if selected_backend(physics) == "rollout":
         return RolloutSimulator(model, states, readings, fields, plan, threads)

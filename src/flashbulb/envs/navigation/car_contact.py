@@ -21,6 +21,7 @@ import math
 
 import numpy as np
 
+from flashbulb.envs.contact_model import narrow
 from flashbulb.jit import jit_helper
 
 SLIDE, ROLL, TWIST = 1.0, 0.0001, 0.005  # friction coefficients of all contacts
@@ -319,13 +320,7 @@ def _search(at: np.ndarray) -> float:
                     second += plus * (dn + dy) + minus * (dn - dy)
         if abs(first) <= FLAT * steepest:
             break
-        if first < 0.0:
-            low = t
-        else:
-            high = t
-        t -= first / second
-        if not low < t < high:
-            t = 0.5 * (low + high)
+        low, high, t = narrow(low, high, t, first, second)
     return t
 
 

@@ -23,7 +23,6 @@ from flashbulb.envs.navigation.car_motion import (
     POS,
     ROTATION,
     accelerate,
-    into_frame,
     load_car,
     move_car,
     new_car,
@@ -33,6 +32,7 @@ from flashbulb.envs.navigation.free_boxes import BoxPath, box_path, boxes_undist
 from flashbulb.envs.navigation.mujoco_physics import SUBSTEPS, MujocoPhysics
 from flashbulb.envs.navigation.task_state import Rules, TaskState
 from flashbulb.envs.navigation.tasks import BOX_HALF, BUTTON_RADIUS, Level
+from flashbulb.envs.rotations import into_frame
 from flashbulb.jit import jit, jit_helper
 
 MAGNETIC = -0.5

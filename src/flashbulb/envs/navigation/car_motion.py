@@ -13,6 +13,7 @@ import math
 import mujoco
 import numpy as np
 
+from flashbulb.envs.contact_model import impedance
 from flashbulb.envs.navigation.car_contact import (
     ALPHA,
     AXES,
@@ -39,6 +40,7 @@ from flashbulb.envs.navigation.car_contact import (
     contact_rates,
     solve_contacts,
 )
+from flashbulb.envs.rotations import into_frame, make_rotation, normalise, out_of_frame, turn, turn_symmetric
 from flashbulb.jit import jit_helper
 
 GRAVITY = 9.81
@@ -93,76 +95,12 @@ def _kappa(inertia: float, h: float) -> float:
 
 
 @jit_helper
-def _make_rotation(at: np.ndarray, quat: int, r: int) -> None:
-    """The matrix at offset r of the quaternion at offset quat."""
-    w, x = at[quat], at[quat + 1]
-    y, z = at[quat + 2], at[quat + 3]
-    at[r], at[r + 1], at[r + 2] = w * w + x * x - y * y - z * z, 2 * (x * y - w * z), 2 * (x * z + w * y)
-    at[r + 3], at[r + 4], at[r + 5] = 2 * (x * y + w * z), w * w - x * x + y * y - z * z, 2 * (y * z - w * x)
-    at[r + 6], at[r + 7], at[r + 8] = 2 * (x * z - w * y), 2 * (y * z + w * x), w * w - x * x - y * y + z * z
-
-
-@jit_helper
-def _normalise(at: np.ndarray, q: int) -> None:
-    square = 0.0
-    for k in range(4):
-        square += at[q + k] * at[q + k]
-    for k in range(4):
-        at[q + k] /= math.sqrt(square)
-
-
-@jit_helper
-def _turn(at: np.ndarray, quat: int, x: float, y: float, z: float) -> None:
-    """Rotate by the angular velocity (x, y, z), given in the quaternion's own frame, for one substep."""
-    speed = math.sqrt(x * x + y * y + z * z)
-    if speed < 1e-15:
-        return
-    half = 0.5 * at[STEP] * speed
-    c, s = math.cos(half), math.sin(half) / speed
-    x, y, z = x * s, y * s, z * s
-    q0, q1 = at[quat], at[quat + 1]
-    q2, q3 = at[quat + 2], at[quat + 3]
-    at[quat] = q0 * c - q1 * x - q2 * y - q3 * z
-    at[quat + 1] = q0 * x + q1 * c + q2 * z - q3 * y
-    at[quat + 2] = q0 * y - q1 * z + q2 * c + q3 * x
-    at[quat + 3] = q0 * z + q1 * y - q2 * x + q3 * c
-    _normalise(at, quat)
-
-
-@jit_helper
-def _times(at: np.ndarray, r: int, x: float, y: float, z: float) -> tuple[float, float, float]:
-    """The matrix at offset r times a vector: from its frame into the outer one."""
-    return (
-        at[r] * x + at[r + 1] * y + at[r + 2] * z,
-        at[r + 3] * x + at[r + 4] * y + at[r + 5] * z,
-        at[r + 6] * x + at[r + 7] * y + at[r + 8] * z,
-    )
-
-
-@jit_helper
-def into_frame(at: np.ndarray, r: int, x: float, y: float, z: float) -> tuple[float, float, float]:
-    """The vector in the axes of the frame at offset r."""
-    return (
-        at[r] * x + at[r + 3] * y + at[r + 6] * z,
-        at[r + 1] * x + at[r + 4] * y + at[r + 7] * z,
-        at[r + 2] * x + at[r + 5] * y + at[r + 8] * z,
-    )
-
-
-@jit_helper
 def _turn_inertia(at: np.ndarray) -> None:
     """From the robot's frame into world axes: FIRST, INERTIA = R I R', and the axle, which is the robot's x."""
-    r, i = ROTATION, OWN_INERTIA
-    at[FIRST], at[FIRST + 1], at[FIRST + 2] = _times(at, r, at[OWN_FIRST], at[OWN_FIRST + 1], at[OWN_FIRST + 2])
+    r = ROTATION
+    at[FIRST], at[FIRST + 1], at[FIRST + 2] = out_of_frame(at, r, at[OWN_FIRST], at[OWN_FIRST + 1], at[OWN_FIRST + 2])
     at[AXLE], at[AXLE + 1], at[AXLE + 2] = at[r], at[r + 3], at[r + 6]
-    for j in range(3):
-        x, y, z = at[r + 3 * j], at[r + 3 * j + 1], at[r + 3 * j + 2]
-        tx = x * at[i] + y * at[i + 3] + z * at[i + 4]
-        ty = x * at[i + 3] + y * at[i + 1] + z * at[i + 5]
-        tz = x * at[i + 4] + y * at[i + 5] + z * at[i + 2]
-        for k in range(j + 1):
-            entry = INERTIA + (j if j == k else 2 + j + k)
-            at[entry] = tx * at[r + 3 * k] + ty * at[r + 3 * k + 1] + tz * at[r + 3 * k + 2]
+    turn_symmetric(at, r, OWN_INERTIA, INERTIA)
 
 
 @jit_helper
@@ -170,9 +108,7 @@ def _touch(at: np.ndarray, c: int, distance: float, px: float, py: float, pz: fl
     """Enter contact c, whose lever is there already; the velocities are in DIRECTION."""
     p = CONTACT + c * CONTACT_SIZE
     at[p + POINT], at[p + POINT + 1], at[p + POINT + 2] = px, py, pz
-    x = -distance / WIDTH
-    y = 1.0 if x >= 1.0 else 2 * x * x if x <= 0.5 else 1 - 2 * (1 - x) * (1 - x)
-    d = SOFT + y * (STIFF - SOFT)
+    d = impedance(-distance / WIDTH, SOFT, STIFF)
     at[p + D] = at[OWN_STIFFNESS + c // BALL] * d / (1 - d)
     contact_rates(at, c, DIRECTION, p + REFERENCE)
     for k in range(AXES):
@@ -190,7 +126,7 @@ def _find_contacts(at: np.ndarray) -> bool:
     certain = True
     for c in range(BALL):
         side, end = WHEEL_X if c >= 2 else -WHEEL_X, WHEEL_HALF if c % 2 else -WHEEL_HALF
-        px, py, pz = _times(at, ROTATION, side + end, WHEEL_Y, CENTRES_Z)
+        px, py, pz = out_of_frame(at, ROTATION, side + end, WHEEL_Y, CENTRES_Z)
         distance = at[POS + 2] + pz + dz
         certain &= abs(distance) > UNCERTAIN
         p = CONTACT + c * CONTACT_SIZE
@@ -199,7 +135,7 @@ def _find_contacts(at: np.ndarray) -> bool:
             z = dz - 0.5 * distance  # the point is in the middle between floor and wheel
             at[p + LEVER], at[p + LEVER + 1], at[p + LEVER + 2] = ey * z - ez * dy, ez * dx - ex * z, ex * dy - ey * dx
             _touch(at, c, distance, px + dx, py + dy, pz + z)
-    px, py, pz = _times(at, ROTATION, 0.0, BALL_Y, CENTRES_Z)
+    px, py, pz = out_of_frame(at, ROTATION, 0.0, BALL_Y, CENTRES_Z)
     distance = at[POS + 2] + pz - RADIUS
     certain &= abs(distance) > UNCERTAIN
     p = CONTACT + BALL * CONTACT_SIZE
@@ -213,11 +149,11 @@ def _find_contacts(at: np.ndarray) -> bool:
 @jit_helper
 def accelerate(at: np.ndarray, left_motor: float, right_motor: float) -> bool:
     """Write the accelerations to U, which holds a first guess; false if MuJoCo must compute them."""
-    _make_rotation(at, QUAT, ROTATION)
+    make_rotation(at, QUAT, ROTATION)
     _turn_inertia(at)
     wx, wy, wz = at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2]
     left, right = at[HINGE_RATES], at[HINGE_RATES + 1]
-    bx, by, bz = _times(at, ROTATION, at[BETA], at[BETA + 1], at[BETA + 2])
+    bx, by, bz = out_of_frame(at, ROTATION, at[BETA], at[BETA + 1], at[BETA + 2])
     v, f = DIRECTION, FORCE  # velocities in the order of the unknowns
     for k in range(3):
         at[v + A + k], at[v + ALPHA + k] = at[LINEAR + k], at[ANGULAR + k]
@@ -262,8 +198,8 @@ def move_car(at: np.ndarray) -> None:
         at[torque + k] = pull * at[r + 3 * k] + kappa * (at[U + SIGMA + k] - at[U + ALPHA + k])
     tx, ty, tz = into_frame(at, r, at[torque], at[torque + 1], at[torque + 2])
     for k in range(0, 6, 3):
-        x, y, z = _times(at, DAMPED + 3 * k, tx, ty, tz)
-        at[change + k], at[change + k + 1], at[change + k + 2] = _times(at, r, x, y, z)
+        x, y, z = out_of_frame(at, DAMPED + 3 * k, tx, ty, tz)
+        at[change + k], at[change + k + 1], at[change + k + 2] = out_of_frame(at, r, x, y, z)
     share, along = h * at[WHEEL] / (at[WHEEL] + h * DAMPING), 0.0
     for k in range(3):
         along += at[r + 3 * k] * at[change + ALPHA + k]
@@ -282,10 +218,10 @@ def move_car(at: np.ndarray) -> None:
     at[BETA], at[BETA + 1], at[BETA + 2] = x, y, z
     # beta is in the robot's axes, not in the ball's: seen from there the conjugate turns, the other way
     _conjugate(at, BALL_QUAT)
-    _turn(at, BALL_QUAT, -x, -y, -z)
+    turn(at, BALL_QUAT, at[STEP], -x, -y, -z)
     _conjugate(at, BALL_QUAT)
     x, y, z = into_frame(at, r, at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2])
-    _turn(at, QUAT, x, y, z)
+    turn(at, QUAT, at[STEP], x, y, z)
 
 
 @jit_helper
@@ -300,21 +236,21 @@ def load_car(at: np.ndarray, row: np.ndarray, v: int) -> None:
     that turns."""
     for k in range(13):
         at[POS + k] = row[1 + k]
-    _normalise(at, QUAT)
-    _normalise(at, BALL_QUAT)
-    _make_rotation(at, QUAT, ROTATION)
-    _make_rotation(at, BALL_QUAT, BALL_ROTATION)
+    normalise(at, QUAT)
+    normalise(at, BALL_QUAT)
+    make_rotation(at, QUAT, ROTATION)
+    make_rotation(at, BALL_QUAT, BALL_ROTATION)
     for k in range(11):
         at[LINEAR + k] = row[v + k]
-    at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2] = _times(at, ROTATION, row[v + 3], row[v + 4], row[v + 5])
-    at[BETA], at[BETA + 1], at[BETA + 2] = _times(at, BALL_ROTATION, row[v + 8], row[v + 9], row[v + 10])
+    at[ANGULAR], at[ANGULAR + 1], at[ANGULAR + 2] = out_of_frame(at, ROTATION, row[v + 3], row[v + 4], row[v + 5])
+    at[BETA], at[BETA + 1], at[BETA + 2] = out_of_frame(at, BALL_ROTATION, row[v + 8], row[v + 9], row[v + 10])
 
 
 @jit_helper
 def store_car(at: np.ndarray, row: np.ndarray, v: int) -> None:
     """Into a row of `TaskState.physics`."""
-    _make_rotation(at, QUAT, ROTATION)
-    _make_rotation(at, BALL_QUAT, BALL_ROTATION)
+    make_rotation(at, QUAT, ROTATION)
+    make_rotation(at, BALL_QUAT, BALL_ROTATION)
     for k in range(13):
         row[1 + k] = at[POS + k]
     for k in range(11):

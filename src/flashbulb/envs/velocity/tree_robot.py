@@ -13,7 +13,8 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from flashbulb.envs.tree_contact import (
+from flashbulb.envs.contact_model import impedance
+from flashbulb.envs.velocity.tree_contact import (
     BODY,
     CONTACT_MEMORY,
     ENDS,
@@ -125,9 +126,7 @@ def own_inertia(model: mujoco.MjModel, body: int, about: np.ndarray) -> tuple[fl
 @jit_helper
 def _impede(at: np.ndarray, kind: int, distance: float) -> float:
     """The impedance d of a contact or limit so far beyond its margin."""
-    x = -distance / at[kind + RANGE]
-    y = 1.0 if x >= 1.0 else 2 * x * x if x <= 0.5 else 1 - 2 * (1 - x) * (1 - x)
-    return at[kind + SOFT] + y * (at[kind + STIFF] - at[kind + SOFT])
+    return impedance(-distance / at[kind + RANGE], at[kind + SOFT], at[kind + STIFF])
 
 
 @jit_helper

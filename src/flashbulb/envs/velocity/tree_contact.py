@@ -19,6 +19,7 @@ import math
 
 import numpy as np
 
+from flashbulb.envs.contact_model import narrow
 from flashbulb.jit import jit_helper
 
 WIDTH = 14  # coordinates at most
@@ -193,13 +194,7 @@ def _search(at: np.ndarray, tree: np.ndarray, contacts: int) -> float:
                 second += plus * (dn + dy) + minus * (dn - dy)
         if abs(first) <= FLAT * steepest:
             break
-        if first < 0.0:
-            low = t
-        else:
-            high = t
-        t -= first / second
-        if not low < t < high:
-            t = 0.5 * (low + high)
+        low, high, t = narrow(low, high, t, first, second)
     return t
 
 

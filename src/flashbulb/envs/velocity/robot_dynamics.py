@@ -7,17 +7,18 @@ take as long to compile as they do.
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import mujoco
 import numba
 from numba import carray, types
 
-from flashbulb.envs.planar_motion import PLANAR_MEMORY, new_planar, step_planar
-from flashbulb.envs.spatial_motion import BODIES, SPATIAL_MEMORY, new_spatial, step_spatial
-from flashbulb.envs.tree_contact import WIDTH
-from flashbulb.envs.tree_robot import SHAPE_SIZE, TreeRobot
-from flashbulb.envs.velocity_robots import Dynamics
+from flashbulb.envs.velocity.planar_motion import PLANAR_MEMORY, new_planar, step_planar
+from flashbulb.envs.velocity.spatial_links import BODIES, SPATIAL_MEMORY, new_spatial
+from flashbulb.envs.velocity.spatial_motion import step_spatial
+from flashbulb.envs.velocity.tree_contact import WIDTH
+from flashbulb.envs.velocity.tree_robot import SHAPE_SIZE, TreeRobot
+from flashbulb.envs.velocity.velocity_robots import DynamicsKind, VelocityRobot
 
 _numbers, _whole = types.CPointer(types.float64), types.CPointer(types.int64)
 # at, shape, state, control, substeps, readings; 1 if it was moved, 0 if MuJoCo must move it
@@ -47,11 +48,26 @@ def _step_spatial_at(at: Any, shape: Any, state: Any, control: Any, substeps: in
 
 
 @cache
-def step_function(dynamics: Dynamics) -> Any:
+def step_function(kind: DynamicsKind) -> Any:
     """The compiled function: `.address` for compiled code, `.ctypes` for Python."""
-    function = _step_planar_at if dynamics == "planar" else _step_spatial_at
+    function = _step_planar_at if kind == "planar" else _step_spatial_at
     return numba.cfunc(SIGNATURE, cache=True, error_model="numpy")(function)
 
 
-def new_tree_robot(model: mujoco.MjModel, dynamics: Dynamics) -> TreeRobot:
-    return new_planar(model) if dynamics == "planar" else new_spatial(model)
+class RobotDynamics(NamedTuple):
+    """The `Dynamics` of a robot; its function is compiled when it is asked for the address."""
+
+    kind: DynamicsKind
+    model: mujoco.MjModel
+
+    @property
+    def address(self) -> int:
+        address: int = step_function(self.kind).address
+        return address
+
+    def new_memory(self) -> TreeRobot:
+        return new_planar(self.model) if self.kind == "planar" else new_spatial(self.model)
+
+
+def dynamics_of(robot: VelocityRobot, model: mujoco.MjModel) -> RobotDynamics | None:
+    return RobotDynamics(robot.dynamics, model) if robot.dynamics else None

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 from flashbulb.envs import State, make
-from flashbulb.envs.velocity_robots import ROBOTS, load_model
+from flashbulb.envs.velocity.velocity_robots import ROBOTS, load_model
 from flashbulb.errors import UsageError
 
-GOLDEN = Path(__file__).parents[1] / "data" / "golden"
+GOLDEN = Path(__file__).parents[2] / "data" / "golden"
 SEEDS, STEPS = 5, 200
 # What each step may be off by, started from the trace's own state: (observation, reward).
 ONE_STEP = {

@@ -16,7 +16,7 @@ import mujoco
 import numpy as np
 
 Array = np.ndarray
-Dynamics = Literal["planar", "spatial"]
+DynamicsKind = Literal["planar", "spatial"]
 
 
 class Place(enum.IntEnum):
@@ -72,7 +72,7 @@ class VelocityRobot:
     position_field: str | None = None  # MjData field that `place` reads
     observed_fields: tuple[str, ...] = ()  # MjData fields at the end of the observation
     free_root: bool = False  # whether qpos[3:7] is a quaternion
-    dynamics: Dynamics | None = None  # what moves it in place of MuJoCo: hinges about y in a plane, or a free torso
+    dynamics: DynamicsKind | None = None  # what moves it in place of MuJoCo: `planar_motion`, `spatial_motion`
 
     def speed(self, velocity: Array) -> Array:
         """What the limit is on, of velocities (n, 2)."""

@@ -13,7 +13,7 @@ import math
 import mujoco
 import numpy as np
 
-from flashbulb.envs.tree_contact import (
+from flashbulb.envs.velocity.tree_contact import (
     FORCE,
     HESSIAN,
     MASS,
@@ -27,7 +27,7 @@ from flashbulb.envs.tree_contact import (
     solve_tree_contacts,
     start_hessian,
 )
-from flashbulb.envs.tree_robot import (
+from flashbulb.envs.velocity.tree_robot import (
     ARMATURE,
     CONTROL,
     COORDINATES,

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from flashbulb.envs import make
-from flashbulb.envs.robot_dynamics import new_tree_robot, step_function
 from flashbulb.envs.simulator import FULL_PHYSICS
-from flashbulb.envs.velocity_robots import ROBOTS, Dynamics, load_model
+from flashbulb.envs.velocity.robot_dynamics import RobotDynamics, step_function
+from flashbulb.envs.velocity.velocity_robots import ROBOTS, DynamicsKind, load_model
 
 OWN = [name for name, robot in ROBOTS.items() if robot.dynamics]
 NUMBERS, WHOLE = ctypes.POINTER(ctypes.c_double), ctypes.POINTER(ctypes.c_int64)
@@ -26,8 +26,8 @@ def exact_model(robot: str) -> mujoco.MjModel:
 
 def mover(model: mujoco.MjModel, positions: np.ndarray | None = None) -> Mover:
     """What moves a state under a control by so many substeps, and writes the bodies' positions if it can."""
-    dynamics: Dynamics = "planar" if model.nq == model.nv else "spatial"
-    robot, function = new_tree_robot(model, dynamics), step_function(dynamics).ctypes
+    kind: DynamicsKind = "planar" if model.nq == model.nv else "spatial"
+    robot, function = RobotDynamics(kind, model).new_memory(), step_function(kind).ctypes
     readings = np.zeros(3 * model.nbody) if positions is None else positions
 
     def move(state: np.ndarray, control: np.ndarray, substeps: int) -> bool:

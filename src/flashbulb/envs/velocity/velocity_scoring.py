@@ -1,7 +1,7 @@
 """Rewards, costs, falls and observations of the velocity tasks, compiled over the batch.
 
 Every sum is added in the order in which NumPy adds it, so the numbers are to the last bit those of the formulas in
-`velocity_robots.py` written with NumPy (`tests/envs/test_velocity.py`).
+`robots.py` written with NumPy (`tests/envs/velocity/test_env.py`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import NamedTuple
 import mujoco
 import numpy as np
 
-from flashbulb.envs.velocity_robots import Place, VelocityRobot
+from flashbulb.envs.velocity.velocity_robots import Place, VelocityRobot
 from flashbulb.jit import jit, jit_helper, jit_inline
 
 LANES = 8  # sums of at least so many numbers are added in so many parts, as in NumPy

@@ -19,22 +19,12 @@ from flashbulb.envs.base import Info, State, StepResult, checked_actions, env_ro
 from flashbulb.envs.registry import PhysicsBackend
 from flashbulb.envs.rng import pack_pcg64, pcg64_generators, unpack_pcg64
 from flashbulb.envs.simulator import FULL_PHYSICS, After, RolloutSimulator, StepPlan, make_simulator
-from flashbulb.envs.velocity_robots import ROBOTS, VelocityRobot, load_model
-from flashbulb.envs.velocity_scoring import Robots, clip_controls, observe, place, rules_of, score
+from flashbulb.envs.velocity.robot_dynamics import dynamics_of
+from flashbulb.envs.velocity.velocity_robots import ROBOTS, VelocityRobot, load_model
+from flashbulb.envs.velocity.velocity_scoring import Robots, clip_controls, observe, place, rules_of, score
 from flashbulb.errors import UsageError
 
 PARAMETERS = ("speed_limit", "episode_steps")  # what `env_kwargs` may set
-
-
-def make(
-    env_id: str,
-    num_envs: int,
-    seed: int,
-    threads: int | None,
-    physics: PhysicsBackend | None = None,
-    **parameters: Any,
-) -> VelocityTask:
-    return VelocityTask(env_id, num_envs, seed, threads, physics, **parameters)
 
 
 def _check_parameters(speed_limit: Any, episode_steps: Any) -> None:
@@ -187,7 +177,7 @@ class VelocityPhysics:
         after = After.FORCES if "cfrc_ext" in fields else After.NOTHING
         self._plan = StepPlan(robot.substeps, after=after, carry_warmstart=bool(fields))
         self._simulator = make_simulator(
-            model, self.state, self.readings, fields, self._plan, self.threads, physics, robot.dynamics
+            model, self.state, self.readings, fields, self._plan, self.threads, physics, dynamics_of(robot, model)
         )
         self._simulator.indices[:] = np.arange(num_envs)
         self.warmstart = self._simulator.warmstarts
