@@ -34,7 +34,7 @@ class PolicyConfig:
     """Logarithm of the standard deviation at the start (Box actions, scaled to [-1, 1])."""
     share_noise: bool = False
     """Whether n > 2 actions start with sqrt(2 / n) of that deviation each, so that a robot with many joints does not
-    start with more noise than one with two (docs/method.md, "Shared noise")."""
+    start with more noise than one with two (docs/staying_under_the_limit.md)."""
 
 
 @dataclass(frozen=True)
@@ -152,12 +152,12 @@ class BalanceConfig:
     """beta_0 (the authors' intrinsic factor)."""
     rate: NonNegative = 0.005
     """alpha, the step by which the measured bias corrects beta. At ten times this beta was 0 after fifteen
-    iterations, because a critic that learned from beta c^I overestimates by construction (docs/method.md)."""
+    iterations, because a critic that learned from beta c^I overestimates by construction (docs/tuning.md)."""
     discount: Fraction = 0.99
     """gamma of gamma^n, per iteration."""
     margin: NonNegative = 1.0
     """Share of the intrinsic return I that is taken off the limit: 1 is Theorem 2's d - I; at 0 only the critic and
-    the advantages contain c^I, and most of MICE's effect is gone (docs/method.md)."""
+    the advantages contain c^I, and most of MICE's effect is gone (docs/tuning.md)."""
     factor: Literal["common", "state"] = "common"
     """One factor for all states (Proposition 4.1 with the best correction for all of them), or one per state from the
     TD error of its own target, beta c^I included, smoothed and not clipped (the authors' code,

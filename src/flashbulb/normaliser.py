@@ -7,7 +7,7 @@ are seen alike.
 Lidar readings can be seen a second time, on a scale for what is near (`Config.near_lidar`). A reading falls linearly
 from 1 at the agent to 0 at three metres, and a hazard costs within 0.2 m of its centre, where it reads 0.93 or more.
 Standardised, 0.93 and 0.90 are nearly the same, so a cost critic that sees nothing else hardly knows which states cost
-(docs/method.md, "Near things").
+(docs/staying_under_the_limit.md, "Near things").
 """
 
 from __future__ import annotations

@@ -96,7 +96,7 @@ class Algorithm:
         return frozenset(unused)
 
 
-# A cost signal with little noise, and a step that reacts to it: chosen on tuning seeds (docs/method.md).
+# A cost signal with little noise, and a step that reacts to it: chosen on tuning seeds (docs/tuning.md).
 _CLOSED_LOOP: dict[str, Any] = {
     "num_envs": 100,
     "stagger": True,
@@ -235,7 +235,7 @@ def _find(name: str) -> Algorithm | None:
     return _BASES.get(name) or _compose(name)
 
 
-# The salient view reaches further, so a smaller factor has the same effect: chosen on tuning seeds (docs/method.md).
+# The salient view reaches further, so a smaller factor has the same effect: chosen on tuning seeds (docs/tuning.md).
 _SALIENT = {"memory": {"view": "salient", "xi": 0.1}, "balance": {"initial": 0.6, "rate": 0.0006}}
 # What the published code does where it departs from the paper (docs/method.md, "Readings").
 _AUTHORS = {
