@@ -208,10 +208,11 @@ def _to_points(query: np.ndarray, points: np.ndarray, bound: np.float32, out: np
 @jit_fastmath_inline
 def _candidates(to_leaf: np.ndarray, bound: np.float32, out: np.ndarray) -> int:
     """The leaves that are near enough, the nearest of them first: soon a good bound. Returns their number."""
-    count, first = 0, 0
+    count, first, least = 0, 0, INFINITE
     for leaf in range(BLOCK):  # without branches, which the processor could not predict
         out[count] = leaf
-        first = count if to_leaf[leaf] < to_leaf[out[first]] else first
+        first = count if to_leaf[leaf] < least else first
+        least = min(least, to_leaf[leaf])
         count += to_leaf[leaf] < bound
     out[0], out[first] = out[first], out[0]
     return count
