@@ -16,6 +16,7 @@ from matplotlib.figure import Figure
 from flashbulb.plots.learning_curves import choose_colours
 
 LIMIT = 25.0  # of all runs in results/
+MARKERS = "os^DvP*X<>"
 
 
 def main(output: str, *tables: str) -> None:
@@ -27,7 +28,9 @@ def main(output: str, *tables: str) -> None:
     tasks = [task for task, own in labels.items() if len(own) >= 3]
     colours = choose_colours({row["label"]: row["algorithm"] for row in rows})
     used = [*colours.values()]  # there are fewer colours than algorithms: of one colour, each has its own marker
-    markers = {label: "os^Dv"[used[:n].count(colour) % 5] for n, (label, colour) in enumerate(colours.items())}
+    markers = {
+        label: MARKERS[used[:n].count(colour) % len(MARKERS)] for n, (label, colour) in enumerate(colours.items())
+    }
     figure = Figure(figsize=(4.6 * len(tasks), 5), layout="constrained")
     handles = {}
     for axes, task in zip(figure.subplots(1, len(tasks), squeeze=False)[0], tasks, strict=True):
@@ -47,7 +50,7 @@ def main(output: str, *tables: str) -> None:
         axes.set(title=task, xlabel="episode cost, last tenth", ylabel="episode return, last tenth")
         axes.spines[["top", "right"]].set_visible(False)
         axes.grid(alpha=0.25)
-        axes.text(0.98, 0.02, "\n".join(beyond), transform=axes.transAxes, ha="right", fontsize=7)
+        axes.text(0.02, 0.02, "\n".join(beyond), transform=axes.transAxes, fontsize=7)
     figure.legend([*handles.values()], [*handles], loc="outside lower center", ncols=5, frameon=False, fontsize=8)
     figure.savefig(output, dpi=130)
 
