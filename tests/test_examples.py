@@ -36,6 +36,7 @@ def test_example(path, tmp_path, monkeypatch, capsys):
     assert SAYS[path.stem] in capsys.readouterr().out
 
 
+@pytest.mark.slow
 def test_notebook(tmp_path, monkeypatch, capsys):
     """Its code cells in order, in one namespace: they are plain Python, so that no Jupyter is needed here."""
     import flashbulb

@@ -28,10 +28,14 @@ def flashbulb_in(place, *arguments, path=()):
     return subprocess.run(command, capture_output=True, text=True, timeout=240, cwd=place, env=env)
 
 
+def test_an_installed_package_is_found(tmp_path):
+    assert "Slope-v0" in flashbulb_in(tmp_path, "envs", path=[install(tmp_path / "site")]).stdout.splitlines()
+
+
+@pytest.mark.slow
 def test_an_installed_package_trains_resumes_evaluates_and_reports(tmp_path):
     site, home = install(tmp_path / "site"), tmp_path / "home"
     home.mkdir()
-    assert "Slope-v0" in flashbulb_in(home, "envs", path=[site]).stdout.splitlines()
     done = flashbulb_in(
         home, "train", "late-penalty-ppo", "Slope-v0", "--steps", "240", "--name", "r", *SMALL, path=[site]
     )

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from flashbulb.algorithms.actor import Actor
-from flashbulb.algorithms.cup import cost_weight, cup_actor, projection_loss, projection_step
+from flashbulb.algorithms.cup import cost_weight, cup_actor, cup_on_host, projection_loss, projection_step
 from flashbulb.algorithms.proximal import actor_optimiser
 from flashbulb.algorithms.registry import configure
 from flashbulb.config import AscentConfig, ProximalConfig
@@ -104,3 +104,24 @@ def test_improvement_and_projection_have_moments_of_their_own():
         np.testing.assert_array_equal(a, b)
     assert gain((costly[0], fresh)) == pytest.approx(gain((free[0], fresh)), rel=1e-4)
     assert gain((costly[1], fresh)) < 0.5 * gain((free[0], fresh))  # what moments in common would make of it
+
+
+@pytest.mark.parametrize("backend", ["compiled", "optax"])
+def test_without_a_weight_of_cost_the_projection_leaves_policy_and_moments(backend):
+    """The moments of earlier projections would move a policy that has nothing to be projected for."""
+    params, batch = example(200)
+    config = configure("cup", "E", proximal={"passes": 3, "minibatch": 50, "kl": 10.0})
+    step = cup_on_host(POLICY, config).run if backend == "compiled" else jax.jit(cup_actor(POLICY, config))
+    fresh = jax.tree.map(np.asarray, actor_optimiser(config.proximal).init(params))
+    costly = jax.tree.map(np.asarray, step(Actor(params, (fresh, fresh)), inputs(batch, lam=5.0, rate=1e-3))[0])
+    assert moments(costly.optimiser[1]) > 0
+    (moved_on, metrics), (plain, _) = (
+        step(Actor(params, (fresh, projecting)), inputs(batch, lam=0.0, rate=1e-3))
+        for projecting in (costly.optimiser[1], fresh)
+    )
+    assert int(metrics["projection_passes"]) == 0
+    assert int(metrics["actor_passes"]) == 3
+    for a, b in zip(jax.tree.leaves(moved_on.params), jax.tree.leaves(plain.params), strict=True):
+        np.testing.assert_array_equal(a, b)
+    for a, b in zip(jax.tree.leaves(moved_on.optimiser[1]), jax.tree.leaves(costly.optimiser[1]), strict=True):
+        np.testing.assert_array_equal(a, b)

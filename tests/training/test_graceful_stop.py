@@ -22,6 +22,8 @@ from flashbulb.training.loop import resume, train
 from tests.training.killing import TINY, assert_identical, command, rows
 
 WALK = "tests.envs.gym_examples:make_walk"
+ITERATIONS = 60
+STEPS = 100 * ITERATIONS
 OPTIONS = [
     *("--num-envs", "2", "--steps-per-iteration", "100", "--checkpoint-every", "7", "--vectorise", "serial"),
     *("--policy.hidden", "4", "--critic.hidden", "4", "--critic.passes", "1", "--cost-limit", "1"),
@@ -43,7 +45,7 @@ def wait_for_rows(directory, count):
 @pytest.fixture(scope="module")
 def untouched(tmp_path_factory):
     directory = tmp_path_factory.mktemp("untouched") / "run"
-    started = command(cli_run(directory, 20_000), directory.parent / "output")
+    started = command(cli_run(directory, STEPS), directory.parent / "output")
     started.join(120)
     assert started.exitcode == 0
     return directory
@@ -54,18 +56,18 @@ def untouched(tmp_path_factory):
 )
 def test_a_signal_ends_the_run_with_a_checkpoint_and_says_how_to_go_on(number, code, untouched, tmp_path):
     run, output = tmp_path / "run", tmp_path / "output"
-    started = command(cli_run(run, 20_000), output)
+    started = command(cli_run(run, STEPS), output)
     wait_for_rows(run, 9)
     os.kill(started.pid, number)
     started.join(60)
     assert started.exitcode == code
     done = rows(run)
-    assert 9 <= done < 200
+    assert 9 <= done < ITERATIONS
     assert Checkpoints(run / "checkpoints").iterations()[-1] == done
     last = output.read_text().strip().splitlines()[-1]
     assert last == f"flashbulb: stopped after {done} iterations; go on with: flashbulb resume {run} --env {WALK}"
     resume(run, Console(quiet=True), trusted_env=WALK)
-    assert_identical(untouched, run, 200)
+    assert_identical(untouched, run, ITERATIONS)
 
 
 @pytest.fixture
@@ -133,7 +135,7 @@ def test_other_threads_leave_signals_alone():
 def test_a_full_disk_stops_the_run_and_making_space_lets_it_go_on(untouched, tmp_path):
     """No file may grow beyond 30 kB, which the metrics reach after some dozens of iterations."""
     run, output = tmp_path / "run", tmp_path / "output"
-    started = command(cli_run(run, 20_000), output, file_size=30_000)
+    started = command(cli_run(run, STEPS), output, file_size=30_000)
     started.join(120)
     assert started.exitcode == 1
     last = output.read_text().strip().splitlines()[-1]
@@ -144,7 +146,7 @@ def test_a_full_disk_stops_the_run_and_making_space_lets_it_go_on(untouched, tmp
     assert len(whole["cost"]) > 14
     load_arrays(max((run / "checkpoints").glob("*.safetensors")))
     resume(run, Console(quiet=True), trusted_env=WALK)
-    assert_identical(untouched, run, 200)
+    assert_identical(untouched, run, ITERATIONS)
 
 
 def test_a_row_that_does_not_fit_leaves_none_of_itself(tmp_path):

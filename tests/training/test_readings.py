@@ -28,7 +28,7 @@ READINGS = {
 }
 
 
-@pytest.mark.parametrize("reading", READINGS)
+@pytest.mark.parametrize("reading", [pytest.param("authors", marks=pytest.mark.slow), "previous"])
 def test_a_resumed_run_ends_as_if_it_had_not_stopped(reading, tmp_path):
     config = configure("mice-cpo", "HazardField-v0", runs_dir=tmp_path, name="run", **TINY, **READINGS[reading])
     run = train(config, Console(quiet=True)).directory

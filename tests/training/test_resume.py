@@ -159,7 +159,7 @@ def test_the_one_before_is_used_and_the_user_is_told(finished, tmp_path):
     assert (run / "checkpoints/000004.damaged").exists()
 
 
-@pytest.mark.parametrize("backend", ["compiled", "optax"])
+@pytest.mark.parametrize("backend", ["compiled", pytest.param("optax", marks=pytest.mark.slow)])
 def test_both_steps_of_cup_go_on_with_their_own_moments(backend, tmp_path):
     untouched, settings = tmp_path / "run", SHORT | {"proximal": {"passes": 3, "minibatch": 16, "backend": backend}}
     run_to_end(untouched, "cup", FOREIGN, settings)

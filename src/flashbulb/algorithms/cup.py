@@ -6,9 +6,10 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 
 from flashbulb.algorithms.actor import Actor, ActorStep, HostStep, Metrics, StepInputs, host_generator
-from flashbulb.algorithms.host_descent import descend_on_host, host_kl, loss_of
+from flashbulb.algorithms.host_descent import HostDescent, descend_on_host, host_kl, loss_of
 from flashbulb.algorithms.policy import Policy
 from flashbulb.algorithms.proximal import Descent, descend, proximal_step, start_adam, take
 from flashbulb.batch import ActorBatch
@@ -46,7 +47,11 @@ def start_both(params: Any, config: Config) -> tuple[Any, Any]:
 
 
 def cup_actor(policy: Policy, config: Config) -> ActorStep:
-    """Improve for reward alone, then project for cost."""
+    """Improve for reward alone, then project for cost.
+
+    Where cost has no weight, the policy is its own projection. Passes over it would only let Adam's moments of earlier
+    iterations move it.
+    """
 
     def step(actor: Actor, inputs: StepInputs) -> tuple[Actor, Metrics]:
         lam, observations = inputs.constraint.multiplier, inputs.batch.observations
@@ -58,7 +63,11 @@ def cup_actor(policy: Policy, config: Config) -> ActorStep:
         half = proximal_step(policy, start, inputs._replace(key=improve_key), free, config.proximal)
         weight = cost_weight(lam, config.cost_gamma, config.cost_lam)
         halfway = Actor(half.actor.params, projecting)
-        full = projection_step(policy, halfway, inputs._replace(key=project_key), weight, config.proximal)
+        full = jax.lax.cond(
+            weight > 0,
+            lambda: projection_step(policy, halfway, inputs._replace(key=project_key), weight, config.proximal),
+            lambda: Descent(halfway, jnp.float32(0), jnp.int32(0)),  # see `cup_actor`
+        )
         sampled = policy.outputs(actor.params, observations)
         metrics = {
             "kl": policy.kl(policy.outputs(full.actor.params, observations), sampled).mean(),
@@ -81,7 +90,10 @@ def cup_on_host(policy: Policy, config: Config) -> HostStep:
         weight = cost_weight(inputs.constraint.multiplier, config.cost_gamma, config.cost_lam)
         projected = loss_of(-weight * batch.cost_advantage, kl_weight=1)
         halfway = Actor(half.actor.params, projecting)
-        full = descend_on_host(policy, projected, halfway, inputs, proximal, rng)
+        if weight > 0:
+            full = descend_on_host(policy, projected, halfway, inputs, proximal, rng)
+        else:
+            full = HostDescent(halfway, np.float32(0), np.int32(0))
         metrics = {
             "kl": host_kl(policy, full.actor.params, actor.params, batch),
             "actor_passes": half.passes,

@@ -78,15 +78,20 @@ SeedGroups = dict[str, dict[str, SeedGroup]]  # task -> label -> runs
 def tabulate(runs: list[Path], labels: Mapping[str, str] | None = None) -> tuple[list[TableRow], list[TableRow]]:
     """Rows of measures (one per run) and of statistics, in the order of the runs; `labels` maps run names to labels."""
     measured = [_measure(run, labels or {}) for run in runs]
+    several = dict.fromkeys(column for run in runs for column in several_columns(load_config(run)))
+    return measured, summarise(measured, tuple(several))
+
+
+def summarise(measured: list[TableRow], several: tuple[str, ...] = ()) -> list[TableRow]:
+    """Rows of statistics from rows of measures; `several` are the measures of each of several costs, if there are."""
     cells = _cells(measured)
-    several = tuple(dict.fromkeys(column for run in runs for column in several_columns(load_config(run))))
     names = STATISTICS + several
     rows = [_row(task, label, {task: group}, names, several) for task, group in cells.items() for label in group]
     every = list(dict.fromkeys(label for group in cells.values() for label in group))
     common = {task: group for task, group in cells.items() if len(group) == len(every)}
     if len(common) > 1:
         rows += [_row(ALL_TASKS, label, common, ALL_TASK_STATISTICS, several) for label in every]
-    return measured, rows
+    return rows
 
 
 def several_columns(config: Config) -> list[str]:
@@ -174,7 +179,10 @@ def _columns(name: str, found: Interval) -> TableRow:
 
 def write_table(directory: Path, runs: list[Path], labels: Mapping[str, str] | None = None) -> None:
     """Write measures.csv and table.csv in full precision, and table.md rounded."""
-    measured, statistics = tabulate(runs, labels)
+    write_tables_of(directory, *tabulate(runs, labels))
+
+
+def write_tables_of(directory: Path, measured: list[TableRow], statistics: list[TableRow]) -> None:
     write_whole(directory / "measures.csv", _csv(measured))
     write_whole(directory / "table.csv", _csv(statistics))
     write_whole(directory / "table.md", _markdown(statistics).encode())
