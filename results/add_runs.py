@@ -1,0 +1,65 @@
+"""Adds finished runs to a directory of results: `python results/add_runs.py results/limit_paper STUDY_DIRECTORY...`.
+
+measures.csv and curves.csv get the new runs, where a run of the same name replaces the old one, and the tables are
+made again from all measures. So results of several sessions and machines become one table without the runs themselves.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+
+from flashbulb.analysis.run_table import TableRow, summarise, tabulate, write_tables_of
+from flashbulb.storage.run_list import read_run
+
+CURVES = (
+    *("run", "iteration", "steps", "return", "cost", "finished_cost", "cost_standard_error"),
+    *("margin", "lambda", "beta", "memory_size"),
+)
+TEXTS = {"run", "task", "label", "algorithm"}
+
+
+def main(results: str, *studies: str) -> None:
+    place = Path(results)
+    place.mkdir(exist_ok=True)
+    measured = {str(row["run"]): row for row in old_measures(place / "measures.csv")}
+    curves = rows_of(place / "curves.csv")
+    for study in map(Path, studies):
+        labels = json.loads((study / "study.json").read_text())["labels"]
+        runs = [study / "runs" / name for name in labels if (study / "runs" / name / "config.json").exists()]
+        runs = [run for run in runs if read_run(run).status == "finished"]
+        measured |= {str(row["run"]): row for row in tabulate(runs, labels)[0]}
+        names = {run.name for run in runs}
+        curves = [row for row in curves if row["run"] not in names]
+        curves += [curve_row(run.name, row) for run in runs for row in rows_of(run / "metrics.csv")]
+    rows = sorted(measured.values(), key=lambda row: (str(row["task"]), str(row["label"]), float(row["seed"])))
+    write_tables_of(place, rows, summarise(rows))
+    with (place / "curves.csv").open("w", newline="") as file:
+        writer = csv.DictWriter(file, CURVES, lineterminator="\n", extrasaction="ignore")
+        writer.writeheader()
+        writer.writerows(curves)
+
+
+def old_measures(path: Path) -> list[TableRow]:
+    """Measures as they were before they were written: a missing number is NaN."""
+    return [{name: value(name, text) for name, text in row.items()} for row in rows_of(path)]
+
+
+def value(name: str, text: str) -> str | float:
+    if name in TEXTS:
+        return text
+    return int(text) if name == "seed" else float(text or "nan")
+
+
+def rows_of(path: Path) -> list[dict[str, str]]:
+    return [*csv.DictReader(path.read_text().splitlines())] if path.exists() else []
+
+
+def curve_row(run: str, row: dict[str, str]) -> dict[str, str]:
+    return {"run": run} | {name: f"{float(row[name]):g}" for name in CURVES[1:] if row.get(name)}
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
