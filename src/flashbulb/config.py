@@ -225,7 +225,7 @@ class MarginConfig:
     """How far below the limit the controller aims when `violations` is given (`algorithms/margin.py`)."""
 
     start: Literal["quantile", "zero"] = "quantile"
-    """Where z, the margin in standard errors of J_C, starts: at the normal quantile of `violations`, or at 0."""
+    """Where z, the margin in standard deviations of J_C, starts: at the normal quantile of `violations`, or at 0."""
     rate: NonNegative = 0.05
     """Step of z per iteration: z <- z + rate (1[J_C > d] - violations)."""
     maximum: NonNegative = 4.0
@@ -233,7 +233,10 @@ class MarginConfig:
     share: Fraction = 0.5
     """Upper bound of the margin, as a share of the limit."""
     smooth: Fraction = 0.9
-    """Weight of the past in the moving average of the standard error."""
+    """Weight of the past in the moving averages of that standard deviation."""
+    noise: Literal["sampling", "observed"] = "sampling"
+    """The standard deviation that z multiplies: the standard error of J_C, which knows of the episodes sampled, or
+    ("observed") the larger of that and what J_C did from one iteration to the next, which knows of the steps too."""
 
 
 @dataclass(frozen=True)

@@ -1,5 +1,7 @@
 """The margin against sequences by hand, and the frequency of violations that it is there to hold."""
 
+import dataclasses
+
 import jax
 import jax.numpy as jnp
 import numpy as np
@@ -52,6 +54,33 @@ def test_margin_by_hand():
     np.testing.assert_allclose(found[:, 1], np.multiply(z, smooth), atol=1e-6)
     assert float(state.standard_error) == pytest.approx(smooth[-1])
     assert int(state.steps) == 5
+
+
+def test_margin_of_observed_noise_by_hand():
+    """Half the squared difference to the cost before, smoothed; differences count once the aim has been reached."""
+    config = MarginConfig(start="quantile", rate=0.0, share=1.0, smooth=0.5, noise="observed")
+    z = norm.ppf(0.9)
+    #        not reached | reached: 60 -> 20 was a way to go, no noise | +6 | -6 | the standard error is the larger
+    costs, errors = [60.0, 20.0, 26.0, 20.0, 20.0, 20.0], [2.0, 2.0, 2.0, 2.0, 2.0, 30.0]
+    variances = [0.0, 0.0, 9.0, 13.5, 6.75, 3.375]  # 0.5 old + 0.5 * 36 / 2
+    deviations = [2.0, 2.0, 3.0, 13.5**0.5, 6.75**0.5, 16.0]
+    found, state = margins(costs, errors, 0.1, config)
+    np.testing.assert_allclose(found[:, 1], np.multiply(z, deviations), rtol=1e-5)
+    assert float(state.variance) == pytest.approx(variances[-1])
+    sampling, _ = margins(costs, errors, 0.1, dataclasses.replace(config, noise="sampling"))
+    np.testing.assert_allclose(sampling[:, 1], np.multiply(z, [2.0] * 5 + [16.0]), rtol=1e-5)
+
+
+def test_observed_noise_holds_the_frequency_in_a_short_run_where_the_standard_error_knows_too_little():
+    """100 iterations, five times as noisy as the standard error says: z has no time to make up for that."""
+    frequencies = {}
+    for noise in ("sampling", "observed"):
+        config = MarginConfig(rate=0.1, share=1.0, noise=noise)
+        runs = [np.random.default_rng(seed).normal(0, 5.0, 100) for seed in range(40)]
+        costs = np.array([simulate(run, np.ones(100), 0.1, config)[0] for run in runs])
+        frequencies[noise] = (costs > LIMIT).mean()
+    assert frequencies["sampling"] > 0.2
+    assert 0.07 < frequencies["observed"] < 0.15
 
 
 def test_the_margin_is_at_most_its_share_of_the_limit():
