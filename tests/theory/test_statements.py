@@ -64,9 +64,10 @@ def test_a_statement_fails_if_one_case_does() -> None:
     assert not check_slacks("", "", [1.0, float("nan"), 1.0]).holds
 
 
-def test_violations_are_as_frequent_as_asked_because_z_moves() -> None:
-    """z was never clipped, so that the bound is that of all iterations; with z at rest it fails."""
-    for run in violation_runs(8, seed=4):
+@pytest.mark.parametrize("noise", ["sampling", "observed"])
+def test_violations_are_as_frequent_as_asked_because_z_moves(noise: str) -> None:
+    """z was never clipped, so that the bound is that of all iterations; with z at rest and a wrong noise it fails."""
+    for run in violation_runs(8, seed=4, config=dataclasses.replace(CONFIG, noise=noise)):
         assert len(run.z) == ITERATIONS + 1
         assert 0 < run.z.min() < run.z.max() < CONFIG.maximum
         # Exact but for rounding: frequency - target = (z_N - z_0) / (rate N).
