@@ -66,7 +66,7 @@ def test_margin_of_observed_noise_by_hand():
     deviations = [2.0, 2.0, 3.0, 13.5**0.5, 6.75**0.5, 16.0]
     found, state = margins(costs, errors, 0.1, config)
     np.testing.assert_allclose(found[:, 1], np.multiply(z, deviations), rtol=1e-5)
-    assert float(state.variance) == pytest.approx(variances[-1])
+    assert float(state.observed.variance) == pytest.approx(variances[-1])
     sampling, _ = margins(costs, errors, 0.1, dataclasses.replace(config, noise="sampling"))
     np.testing.assert_allclose(sampling[:, 1], np.multiply(z, [2.0] * 5 + [16.0]), rtol=1e-5)
 

@@ -8,7 +8,7 @@ former is the one asked for. It needs no model of the noise, only an actuator th
 from __future__ import annotations
 
 from statistics import NormalDist
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -18,21 +18,35 @@ from flashbulb.batch import Array
 from flashbulb.config import IntegralConfig, MarginConfig
 
 
+class ObservedNoise(NamedTuple):
+    """How much J_C varies from one iteration to the next.
+
+    Half the mean square of successive differences is the variance of independent costs, and little of a slow trend is
+    in it (von Neumann, 1941).
+    """
+
+    last_cost: jax.Array  # ()
+    variance: jax.Array  # () smoothed
+
+    def after(self, cost: Array, counts: jax.Array, smooth: float) -> ObservedNoise:
+        seen = jnp.where(counts, (cost - self.last_cost) ** 2 / 2, 0.0)
+        return ObservedNoise(jnp.asarray(cost, jnp.float32), smooth * self.variance + (1 - smooth) * seen)
+
+
 class Margin(NamedTuple):
     z: jax.Array  # () the margin in standard deviations of J_C
     standard_error: jax.Array  # () smoothed
     reached: jax.Array  # () 1 once J_C has been where the loop aims; before that the violations say nothing about noise
     steps: jax.Array  # ()
-    last_cost: jax.Array  # ()
-    variance: jax.Array  # () of J_C between successive iterations, smoothed
+    observed: Any = ()  # ObservedNoise, if the margin is in units of it
 
     @classmethod
     def start(cls, violations: float, config: MarginConfig) -> Margin:
         z = 0.0
         if config.start == "quantile" and violations < 0.5:
             z = NormalDist().inv_cdf(1 - violations) if violations > 0 else config.maximum
-        nothing = jnp.float32(0)
-        return cls(jnp.float32(min(z, config.maximum)), nothing, nothing, jnp.int32(0), nothing, nothing)
+        observed = ObservedNoise(jnp.float32(0), jnp.float32(0)) if config.noise == "observed" else ()
+        return cls(jnp.float32(min(z, config.maximum)), jnp.float32(0), jnp.float32(0), jnp.int32(0), observed)
 
 
 def margin_step(
@@ -41,20 +55,19 @@ def margin_step(
     """The margin u = z * standard deviation, after z <- z + rate (1[J_C > d] - violations).
 
     z does not move until an iteration has reached d - u: in the costly ones before it would only wind up. u is at most
-    `share` of the limit. Where a step can change the cost by more than sampling does, as that of a robot that falls or
-    not, the standard error says too little; half the mean square of successive differences is the variance of
-    independent costs, and what is left of a slow trend in it is small (von Neumann, 1941).
+    `share` of the limit. The standard error says too little where a step changes the cost by more than sampling does,
+    as that of a robot that falls or not; hence observed noise, which counts once d - u has been reached.
     """
     smooth = config.smooth * state.standard_error + (1 - config.smooth) * standard_error
     error = jnp.where(state.steps == 0, standard_error, smooth)
-    seen = jnp.where(state.reached * state.steps > 0, (cost - state.last_cost) ** 2 / 2, 0.0)
-    variance = config.smooth * state.variance + (1 - config.smooth) * seen
-    deviation = jnp.maximum(error, jnp.sqrt(variance)) if config.noise == "observed" else error
+    deviation, observed = error, state.observed
+    if config.noise == "observed":
+        observed = observed.after(cost, state.reached * state.steps > 0, config.smooth)
+        deviation = jnp.maximum(error, jnp.sqrt(observed.variance))
     reached = jnp.maximum(state.reached, cost <= limit - jnp.minimum(state.z * deviation, config.share * limit))
     z = jnp.clip(state.z + reached * config.rate * ((cost > limit) - violations), 0.0, config.maximum)
     u = jnp.minimum(z * deviation, config.share * limit)
-    after = Margin(z, error, reached, state.steps + 1, jnp.asarray(cost, jnp.float32), variance)
-    return after, u, {"margin": u, "margin_z": z}
+    return Margin(z, error, reached, state.steps + 1, observed), u, {"margin": u, "margin_z": z}
 
 
 class ExcessIntegral(NamedTuple):
