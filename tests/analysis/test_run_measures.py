@@ -7,10 +7,26 @@ import pytest
 
 from flashbulb.analysis.run_measures import measures
 from flashbulb.errors import UsageError
+from flashbulb.storage.csv_log import CsvLog
+from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.training.metrics import Totals
 from tests.studies.written_run import written_run
 
 NAN = float("nan")
+
+
+def test_violations_of_the_last_hundred_episodes(tmp_path):
+    """Limit 10. No episode ends in the first iteration, 60 cost 8 in the second, 60 cost 14 in each of the next two."""
+    run = written_run(tmp_path, "r", {"return": [0.0] * 4, "cost": [99.0, 0.0, 0.0, 99.0]}, cost_limit=10.0)
+    assert np.isnan(measures(run)["violation_rate_hundred"]), "no episodes.csv yet"
+    ended = [(1, 8.0)] * 60 + [(2, 14.0)] * 60 + [(3, 14.0)] * 60
+    CsvLog(RunDirectory(run).episodes).write([{"iteration": n, "steps": 0, "cost": cost} for n, cost in ended])
+    means = [8.0, (40 * 8 + 60 * 14) / 100, 14.0]
+    assert [mean > 10.0 for mean in means] == [False, True, True]
+    found = measures(run)
+    assert found["violation_rate_hundred"] == pytest.approx(2 / 3), "the first iteration has no mean"
+    assert found["violation_rate_hundred_late"] == 1.0
+    assert found["violation_rate"] == 0.5, "of what the run itself measured"
 
 
 def test_measures_by_hand(tmp_path):

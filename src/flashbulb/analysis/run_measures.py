@@ -4,11 +4,13 @@ return, cost             mean over the last tenth of the iterations; of several 
 return_feasible          mean return over those of the last ten iterations whose cost was within the limit; NaN: none
 return_first             return of the first iteration, that is, of an untrained policy
 return_area              area under the curve of returns, over its width in steps
+mean_excess              mean over the iterations of max(episode cost - limit, 0)
 violation_rate           share of the iterations whose episode cost was above the limit; violation_rate_NAME of each
                          of several costs
-mean_excess              mean over the iterations of max(episode cost - limit, 0)
+violation_rate_hundred   the same of the mean cost of the last hundred episodes that had ended by then, which is what
+                         other libraries log; of one cost only
 cost_rate                sum of all costs over all steps
-..._late                 the three over the second half of the run alone
+..._late                 these four over the second half of the run alone
 bias_unsafe              V_C - G_C at the unsafe states of the last ten iterations (column critic_bias_sampled_unsafe)
 critic_bias_rollout, true_cost_value, critic_bias_rollout_risky, true_cost_value_risky
                          V_C minus the mean of rollouts, and that mean, where `bias_every` measured them, second half
@@ -33,6 +35,7 @@ from flashbulb.storage.run_directory import RunDirectory, load_config
 from flashbulb.storage.run_list import last_tenth, read_columns, read_metrics
 
 LAST = 10  # iterations, for measures that need several even in a short run
+EPISODES = 100
 
 Columns = dict[str, np.ndarray]
 
@@ -44,6 +47,7 @@ def measures(run: Path) -> dict[str, float]:
     return {
         **_performance(metrics, config, done),
         **_safety(metrics, config, done),
+        **_safety_of_episodes(run, metrics, config, done),
         **_memory(metrics, done),
         **_progress(run, metrics, config, done),
     }
@@ -78,6 +82,18 @@ def _safety(metrics: Columns, config: Config, done: int) -> dict[str, float]:
     for name in config.cost_names:
         found[f"violation_rate_{name}"] = _mean(_column(metrics, f"violation_rate_{name}", done)[-1:])
     return {name: float(value) for name, value in found.items()}
+
+
+def _safety_of_episodes(run: Path, metrics: Columns, config: Config, done: int) -> dict[str, float]:
+    episodes, mean = read_columns(RunDirectory(run).episodes), np.full(done, np.nan)
+    if len(episodes.get("cost", ())) and not config.cost_names:
+        paid = np.append(0.0, np.cumsum(episodes["cost"]))
+        ended = np.searchsorted(episodes["iteration"], np.arange(done), side="right")
+        first = np.maximum(ended - EPISODES, 0)
+        some = ended > 0
+        mean[some] = (paid[ended] - paid[first])[some] / (ended - first)[some]
+    above = np.where(np.isnan(mean), np.nan, mean > limits_of_rows(metrics, config.cost_limit))
+    return {"violation_rate_hundred": _mean(above), "violation_rate_hundred_late": _mean(above[done // 2 :])}
 
 
 def _memory(metrics: Columns, done: int) -> dict[str, float]:
