@@ -224,8 +224,9 @@ class PidConfig:
 class MarginConfig:
     """How far below the limit the controller aims when `violations` is given (`algorithms/margin.py`)."""
 
-    start: Literal["quantile", "zero"] = "quantile"
-    """Where z, the margin in standard deviations of J_C, starts: at the normal quantile of `violations`, or at 0."""
+    start: Literal["quantile", "cautious", "zero"] = "quantile"
+    """Where z, the margin in standard deviations of J_C, starts: at the normal quantile of `violations`, at that of a
+    quarter of them, so that the frequency is approached from below, or at 0."""
     rate: NonNegative = 0.05
     """Step of z per iteration: z <- z + rate (1[J_C > d] - violations)."""
     maximum: NonNegative = 4.0

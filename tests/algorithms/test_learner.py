@@ -104,7 +104,7 @@ def test_cpos_stay_in_the_units_of_its_constraint(name):
 
 # A margin with z = 2 that has been reached: at a cost below the limit z falls by rate * violations.
 VIOLATIONS = 0.1
-MARGIN = {"start": "zero", "rate": 0.5, "smooth": 0.0}
+MARGIN = {"start": "zero", "rate": 0.5, "smooth": 0.0, "noise": "sampling"}
 Z = 2.0 - 0.5 * VIOLATIONS
 
 

@@ -30,6 +30,12 @@ def test_z_starts_at_the_normal_quantile(violations):
     assert float(Margin.start(violations, MarginConfig()).z) == pytest.approx(norm.ppf(1 - violations), rel=1e-5)
 
 
+@pytest.mark.parametrize("violations", [0.04, 0.1, 0.2])
+def test_a_cautious_start_is_that_of_a_quarter_of_the_violations(violations):
+    z = float(Margin.start(violations, MarginConfig(start="cautious")).z)
+    assert norm.sf(z) == pytest.approx(violations / 4, rel=1e-4)
+
+
 @pytest.mark.parametrize("violations", [0.5, 0.7, 1.0])
 def test_no_margin_where_half_of_the_iterations_may_exceed_the_limit(violations):
     assert float(Margin.start(violations, MarginConfig()).z) == 0.0
@@ -37,6 +43,7 @@ def test_no_margin_where_half_of_the_iterations_may_exceed_the_limit(violations)
 
 def test_z_starts_no_higher_than_its_maximum():
     assert float(Margin.start(0.0, MarginConfig(maximum=3.0)).z) == 3.0
+    assert float(Margin.start(0.0, MarginConfig(start="cautious", maximum=3.0)).z) == 3.0
     assert float(Margin.start(0.001, MarginConfig(maximum=2.0)).z) == 2.0
     assert float(Margin.start(0.1, MarginConfig(start="zero")).z) == 0.0
 
@@ -44,7 +51,7 @@ def test_z_starts_no_higher_than_its_maximum():
 def test_margin_by_hand():
     """Rate 0.5, target 0.2: z falls by 0.1 within the limit and rises by 0.4 above it."""
     config = MarginConfig(start="zero", rate=0.5, maximum=1.0, share=0.5, smooth=0.75)
-    #           reached, below 0 | above, from 0 | above | above: 1.2 is over 1 | exactly at the limit: no violation
+    #           below the aim | above: reached | above | above: 1.2 is over 1 | exactly at the limit: no violation
     costs = [20.0, 26.0, 30.0, 40.0, 25.0]
     errors = [2.0, 6.0, 2.0, 2.0, 2.0]
     z = [0.0, 0.4, 0.8, 1.0, 0.9]
@@ -83,6 +90,18 @@ def test_observed_noise_holds_the_frequency_in_a_short_run_where_the_standard_er
     assert 0.07 < frequencies["observed"] < 0.15
 
 
+def test_a_cautious_start_keeps_a_short_run_below_the_frequency_asked_for():
+    """Noise of 3 where the standard error says 2: from the quantile the frequency is approached from above."""
+    frequencies = {}
+    for start in ("quantile", "cautious"):
+        config = MarginConfig(start=start, rate=0.1, share=1.0)
+        runs = [np.random.default_rng(seed).normal(0, 3.0, 100) for seed in range(40)]
+        costs = np.array([simulate(run, np.full(100, 2.0), 0.1, config)[0] for run in runs])
+        frequencies[start] = (costs > LIMIT).mean()
+    assert frequencies["quantile"] > 0.12
+    assert 0.04 < frequencies["cautious"] < 0.1
+
+
 def test_the_margin_is_at_most_its_share_of_the_limit():
     config = MarginConfig(share=0.3, smooth=0.0)
     found, _ = margins([0.0, 0.0], [100.0, 1.0], 0.1, config)
@@ -102,15 +121,24 @@ def test_z_waits_until_a_cost_has_been_where_the_loop_aims():
 def test_the_aim_to_be_reached_has_its_bound_too():
     """u is at most 0.2 of the limit, so 20 is where the loop aims, whatever z says."""
     config = MarginConfig(share=0.2, smooth=0.0)
-    assert float(margins([20.5], [50.0], 0.1, config)[1].reached) == 0.0
-    assert float(margins([19.5], [50.0], 0.1, config)[1].reached) == 1.0
+    assert float(margins([90.0, 20.5], [50.0] * 2, 0.1, config)[1].reached) == 0.0
+    assert float(margins([90.0, 19.5], [50.0] * 2, 0.1, config)[1].reached) == 1.0
 
 
-def test_once_reached_it_stays_so():
+def test_z_waits_for_an_agent_that_starts_far_below_the_limit():
+    """A robot that cannot walk yet says nothing about noise: z is not spent before a cost exceeds the aim, 25 - 4."""
+    config, violations = MarginConfig(rate=0.5, smooth=0.0), norm.cdf(-2.0)
+    found, _ = margins([0.0, 5.0, 20.5, 21.5, 10.0, 30.0], [2.0] * 6, violations, config)
+    down = 0.5 * violations
+    np.testing.assert_allclose(found[:, 0], [2.0] * 3 + [2.0 - down, 2.0 - 2 * down, 2.5 - 3 * down], rtol=1e-5)
+
+
+@pytest.mark.parametrize("costs", [[60.0, 20.0, 60.0, 60.0], [0.0, 60.0, 60.0, 60.0]])
+def test_once_reached_it_stays_so(costs):
     config = MarginConfig(rate=0.1, start="zero")
-    found, state = margins([0.0, 90.0, 90.0], [1.0] * 3, 0.1, config)
+    found, state = margins(costs, [1.0] * 4, 0.1, config)
     assert float(state.reached) == 1.0
-    np.testing.assert_allclose(found[:, 0], [0.0, 0.09, 0.18], atol=1e-6)
+    np.testing.assert_allclose(found[2:, 0] - found[1, 0], [0.09, 0.18], atol=1e-6)
 
 
 def simulate(noise, errors, violations, config, limit=LIMIT):
@@ -182,7 +210,7 @@ def test_a_saturated_actuator_does_not_wind_z_up():
 
 def test_z_does_not_go_below_zero_and_leaves_it_with_the_first_violation():
     config = MarginConfig(rate=0.1)
-    found, _ = margins([0.0] * 500 + [60.0], [1.0] * 501, 0.2, config)
+    found, _ = margins([60.0] + [0.0] * 500 + [60.0], [1.0] * 502, 0.2, config)
     assert found[-2, 0] == 0.0
     assert found[-1, 0] == pytest.approx(0.08)
 

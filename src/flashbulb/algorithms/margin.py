@@ -36,15 +36,16 @@ class ObservedNoise(NamedTuple):
 class Margin(NamedTuple):
     z: jax.Array  # () the margin in standard deviations of J_C
     standard_error: jax.Array  # () smoothed
-    reached: jax.Array  # () 1 once J_C has been where the loop aims; before that the violations say nothing about noise
+    reached: jax.Array  # () 1 once J_C has reached d - u, from above or from below; till then 0 (above) or -1 (below)
     steps: jax.Array  # ()
     observed: Any = ()  # ObservedNoise, if the margin is in units of it
 
     @classmethod
     def start(cls, violations: float, config: MarginConfig) -> Margin:
         z = 0.0
-        if config.start == "quantile" and violations < 0.5:
-            z = NormalDist().inv_cdf(1 - violations) if violations > 0 else config.maximum
+        if config.start != "zero" and violations < 0.5:
+            share = violations / 4 if config.start == "cautious" else violations
+            z = NormalDist().inv_cdf(1 - share) if share > 0 else config.maximum
         observed = ObservedNoise(jnp.float32(0), jnp.float32(0)) if config.noise == "observed" else ()
         return cls(jnp.float32(min(z, config.maximum)), jnp.float32(0), jnp.float32(0), jnp.int32(0), observed)
 
@@ -54,20 +55,28 @@ def margin_step(
 ) -> tuple[Margin, jax.Array, Metrics]:
     """The margin u = z * standard deviation, after z <- z + rate (1[J_C > d] - violations).
 
-    z does not move until an iteration has reached d - u: in the costly ones before it would only wind up. u is at most
-    `share` of the limit. The standard error says too little where a step changes the cost by more than sampling does,
-    as that of a robot that falls or not; hence observed noise, which counts once d - u has been reached.
+    z does not move until J_C has been on both sides of d - u. Before that it would wind up in the costly iterations of
+    an agent that starts above, or run down in the safe ones of a robot that cannot walk yet, and neither says anything
+    about noise. u is at most `share` of the limit. The standard error says too little where a step changes the cost by
+    more than sampling does, as that of a robot that falls or not; hence observed noise, which counts as z does.
     """
     smooth = config.smooth * state.standard_error + (1 - config.smooth) * standard_error
     error = jnp.where(state.steps == 0, standard_error, smooth)
     deviation, observed = error, state.observed
     if config.noise == "observed":
-        observed = observed.after(cost, state.reached * state.steps > 0, config.smooth)
+        observed = observed.after(cost, state.reached > 0, config.smooth)
         deviation = jnp.maximum(error, jnp.sqrt(observed.variance))
-    reached = jnp.maximum(state.reached, cost <= limit - jnp.minimum(state.z * deviation, config.share * limit))
-    z = jnp.clip(state.z + reached * config.rate * ((cost > limit) - violations), 0.0, config.maximum)
+    reached = _reached(state, cost <= limit - jnp.minimum(state.z * deviation, config.share * limit))
+    z = jnp.clip(state.z + (reached > 0) * config.rate * ((cost > limit) - violations), 0.0, config.maximum)
     u = jnp.minimum(z * deviation, config.share * limit)
     return Margin(z, error, reached, state.steps + 1, observed), u, {"margin": u, "margin_z": z}
+
+
+def _reached(state: Margin, below: jax.Array) -> jax.Array:
+    """`Margin.reached` after an iteration that was below the aim, or not."""
+    side = -jnp.asarray(below, jnp.float32)
+    crossed = (state.reached > 0) | ((state.steps > 0) & (side != state.reached))
+    return jnp.where(crossed, jnp.float32(1), side)
 
 
 class ExcessIntegral(NamedTuple):

@@ -108,7 +108,7 @@ _CLOSED_LOOP: dict[str, Any] = {
     "trust_region": {"kl": 0.02, "decay": 0.5},
     "pid": {"proportional": 0.3, "integral": 0.03, "maximum": 10.0},
     "violations": 0.1,
-    "margin": {"rate": 0.1, "maximum": 4.0, "noise": "observed"},
+    "margin": {"start": "cautious", "rate": 0.1, "maximum": 4.0, "noise": "observed"},
 }
 
 _BASES: dict[str, Algorithm] = {
