@@ -107,7 +107,11 @@ def test_pages_with_python_are_found():
     assert {"README", "library", "add_an_algorithm", "compare", "own_environment"} <= {p.stem for p in WITH_PYTHON}
 
 
-@pytest.mark.parametrize("page", WITH_PYTHON, ids=lambda page: page.stem)
+@pytest.mark.parametrize(
+    "page",
+    # What that page compares is trained for longest; its calls are those of the other pages.
+    [pytest.param(p, id=p.stem, marks=[pytest.mark.slow] if p.stem == "compare" else []) for p in WITH_PYTHON],
+)
 def test_python_of_a_page_runs(page, tmp_path, monkeypatch):
     """All blocks of a page in one namespace, in an empty directory with one run, with small training."""
     import flashbulb

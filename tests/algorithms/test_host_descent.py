@@ -164,7 +164,10 @@ def both_steps(name, policy, **settings):
     return on_host.run, jax.jit(in_jax), lambda params: part.start(params, configs["compiled"])
 
 
-@policies
+# Gradients are compared for every kind of policy above; a whole step of each between changes is enough for one kind.
+@pytest.mark.parametrize(
+    "policy", [pytest.param(p, id=n, marks=[pytest.mark.slow] if n != "three" else []) for n, p in POLICIES.items()]
+)
 @pytest.mark.parametrize("name", ["ppo-lag", "cup", "focops", "p3o"])
 def test_a_whole_step_is_that_of_optax(name, policy, monkeypatch):
     """Twice, so that moments are not zero; 110 states in minibatches of 20 leave a remainder."""

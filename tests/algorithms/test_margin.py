@@ -1,6 +1,7 @@
 """The margin against sequences by hand, and the frequency of violations that it is there to hold."""
 
 import dataclasses
+import functools
 
 import jax
 import jax.numpy as jnp
@@ -143,17 +144,26 @@ def test_once_reached_it_stays_so(costs):
 
 def simulate(noise, errors, violations, config, limit=LIMIT):
     """An actuator that does what it is told: an iteration costs limit - u + noise."""
+    return np.asarray(_simulation(config)(noise, errors, violations, limit))
 
-    def iteration(carry, sample):
-        state, u = carry
-        cost = limit - u + sample[0]
-        state, u, _ = margin_step(state, cost, sample[1], limit, violations, config)
-        return (state, u), (cost, state.z)
 
-    first = Margin.start(violations, config)
-    samples = jnp.asarray(noise, jnp.float32), jnp.asarray(errors, jnp.float32)
-    _, (costs, z) = jax.jit(lambda: jax.lax.scan(iteration, (first, first.z * errors[0]), samples))()
-    return np.asarray(costs), np.asarray(z)
+@functools.cache
+def _simulation(config):
+    """Compiled once per configuration and number of iterations. -> costs and z of each"""
+
+    def simulation(noise, errors, violations, limit):
+        def iteration(carry, sample):
+            state, u = carry
+            cost = limit - u + sample[0]
+            state, u, _ = margin_step(state, cost, sample[1], limit, violations, config)
+            return (state, u), (cost, state.z)
+
+        first = Margin.start(violations, config)
+        _, found = jax.lax.scan(iteration, (first, first.z * errors[0]), (noise, errors))
+        return found
+
+    compiled = jax.jit(simulation, static_argnums=(2, 3))
+    return lambda noise, errors, *fixed: compiled(jnp.asarray(noise, jnp.float32), jnp.asarray(errors), *fixed)
 
 
 N = 4000

@@ -7,7 +7,7 @@ import sys
 import pytest
 
 from flashbulb.algorithms.registry import configure
-from flashbulb.cli.main import run
+from flashbulb.cli.main import main, run
 from flashbulb.cli.options import parse_train
 from flashbulb.errors import UsageError
 
@@ -36,7 +36,7 @@ def test_help_of_an_algorithm_shows_options_and_bounds():
     assert "--cost-limit FLOAT>=0" in done.stdout
 
 
-@pytest.mark.parametrize(
+BAD_INPUT = pytest.mark.parametrize(
     ("arguments", "says"),
     [
         (["train", "mice-cp", "HazardField-v0"], ["algorithm", "'mice-cp'", "mice-cpo"]),
@@ -66,14 +66,30 @@ def test_help_of_an_algorithm_shows_options_and_bounds():
         (["envs", "all"], ["envs", "'all'"]),
     ],
 )
-def test_bad_input_is_one_sentence_and_exit_code_2(arguments, says, tmp_path):
-    done = flashbulb(*arguments, cwd=tmp_path)
-    assert done.returncode == 2
-    assert "Traceback" not in done.stderr + done.stdout
-    assert len(done.stderr.strip().splitlines()) == 1
-    for part in says:
-        assert part in done.stderr
+
+
+@BAD_INPUT
+def test_bad_input_is_one_sentence_and_exit_code_2(arguments, says, tmp_path, monkeypatch, capfd):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    assert left.value.code == 2
+    assert_one_sentence(*capfd.readouterr(), says)
     assert list(tmp_path.iterdir()) == [], "a refused run leaves nothing behind"
+
+
+@pytest.mark.parametrize("arguments", [["train", "cpo"], [*TRAIN, "--steps", "0"], [*TRAIN, "--nonsense", "1"]])
+def test_bad_input_of_a_program_of_its_own(arguments):
+    done = flashbulb(*arguments)
+    assert done.returncode == 2
+    assert_one_sentence(done.stdout, done.stderr, [])
+
+
+def assert_one_sentence(output, errors, says):
+    assert "Traceback" not in errors + output
+    assert len(errors.strip().splitlines()) == 1
+    for part in says:
+        assert part in errors
 
 
 def test_the_sentence_survives_a_terminal_without_unicode():
