@@ -26,7 +26,8 @@ from flashbulb.batch import Batch, EpisodeMeans
 from flashbulb.config import MemoryConfig, PolicyConfig
 from flashbulb.memory import FlashbulbMemory
 from flashbulb.normaliser import Normaliser
-from flashbulb.training.collect import RunningEpisodes, Sampler, collect
+from flashbulb.training.batch_means import RunningEpisodes
+from flashbulb.training.collect import Sampler, collect
 from flashbulb.training.loop import train
 from tests.algorithms.corridor import STEPS, Corridor
 

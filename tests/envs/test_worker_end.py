@@ -12,7 +12,8 @@ import pytest
 
 from flashbulb.envs import make
 from flashbulb.errors import RunError, UsageError
-from flashbulb.training.collect import RunningEpisodes, Sampler, collect
+from flashbulb.training.batch_means import RunningEpisodes
+from flashbulb.training.collect import Sampler, collect
 
 EXAMPLES = "tests.envs.gym_examples"
 HANGING = (

@@ -1,23 +1,15 @@
-"""Accounting of episodes across iterations against a plain loop; J_C of all steps and its standard error."""
+"""Accounting of episodes across iterations against a plain loop, and what `collect` makes of them."""
 
 import jax
 import numpy as np
 import pytest
 
 from flashbulb.algorithms.policy import policy_for
-from flashbulb.batch import Batch, EpisodeMeans
 from flashbulb.config import PolicyConfig
 from flashbulb.errors import RunError
 from flashbulb.normaliser import Normaliser
-from flashbulb.training.collect import (
-    RunningEpisodes,
-    Sampler,
-    account,
-    collect,
-    cost_error,
-    episodes_that_fit,
-    step_means,
-)
+from flashbulb.training.batch_means import RunningEpisodes
+from flashbulb.training.collect import Sampler, account, collect
 from tests.algorithms.corridor import Corridor
 
 
@@ -52,75 +44,6 @@ def test_nothing_finished_is_an_empty_table_not_a_nan():
     )
     assert all(len(column) == 0 for column in finished)
     assert running.lengths.tolist() == [5, 5]
-
-
-def batch_of(costs, ended, rewards=None):
-    costs = np.asarray(costs, np.float32)
-    ended = np.asarray(ended, bool)
-    rewards = np.zeros_like(costs) if rewards is None else np.asarray(rewards, np.float32)
-    empty = np.zeros((*costs.shape, 1), np.float32)
-    return Batch(0, empty, empty, empty, rewards, costs, ended, ended, Normaliser.empty(1).frozen())
-
-
-# Two environments, four steps; episodes have at most eight steps. Columns are environments.
-COSTS = [[1, 0], [0, 2], [1, 0], [0, 0]]
-REWARDS = [[1, 2], [3, 4], [5, 6], [7, 8]]
-
-
-def test_full_episodes_that_fit_into_the_steps():
-    """Eight steps are one episode of at most eight, whether or not one ended: 4 of cost, 36 of reward."""
-    for ends in (np.zeros((4, 2)), np.array([[0, 0], [0, 0], [0, 0], [0, 1]])):
-        batch = batch_of(COSTS, ends, REWARDS)
-        assert episodes_that_fit(batch, 8) == 1.0
-        assert step_means(batch, 8) == EpisodeMeans(36.0, 4.0, 8.0, False)
-
-
-def test_fractions_of_an_episode_count_as_such():
-    """Eight steps of episodes of 20: a cost of 4 in 0.4 episodes is 10 in one."""
-    means = step_means(batch_of(COSTS, np.zeros((4, 2)), REWARDS), 20)
-    assert episodes_that_fit(batch_of(COSTS, np.zeros((4, 2))), 20) == pytest.approx(0.4)
-    assert (means.cost, means.returns, means.length) == pytest.approx((10.0, 90.0, 20.0))
-
-
-def test_early_terminations_are_episodes_of_their_own():
-    """Four ends in eight steps of episodes of at most eight: four episodes of two steps and a cost of 1 each."""
-    ends = [[0, 1], [1, 0], [0, 1], [1, 0]]
-    batch = batch_of(COSTS, ends, REWARDS)
-    assert episodes_that_fit(batch, 8) == 4.0
-    assert step_means(batch, 8) == EpisodeMeans(9.0, 1.0, 2.0, False)
-
-
-def test_the_error_of_the_cost_by_hand():
-    """Sums 2 and 2, or 2 and 4: var((2, 4), ddof 1) = 2, the variance of their sum is 2 * 2, its root is 2."""
-    assert cost_error(batch_of(COSTS, np.zeros((4, 2))), 8) == 0.0
-    uneven = [[1, 0], [0, 2], [1, 2], [0, 0]]
-    assert cost_error(batch_of(uneven, np.zeros((4, 2))), 8) == pytest.approx(2.0)
-    assert cost_error(batch_of(uneven, np.zeros((4, 2))), 16) == pytest.approx(4.0)  # in half an episode
-    assert cost_error(batch_of(uneven, [[0, 1], [1, 0], [0, 1], [1, 0]]), 8) == pytest.approx(0.5)  # in four
-
-
-def test_one_environment_tells_no_error():
-    assert cost_error(batch_of([[1], [5]], np.zeros((2, 1))), 8) == 0.0
-
-
-@pytest.mark.parametrize(("envs", "steps", "ends_early"), [(20, 50, False), (40, 10, False), (30, 40, True)])
-def test_the_error_of_the_cost_is_the_spread_over_many_batches(envs, steps, ends_early):
-    """Costs come in clusters: some layouts are dangerous, and danger lasts. Were every step taken for independent, the
-    error would be a small part of the spread."""
-    rng, limit = np.random.default_rng(0), 50
-    found, errors, naive = [], [], []
-    for _ in range(800):
-        danger = rng.gamma(0.5, 1.0, envs)  # of each environment's layout
-        costs = (rng.random((steps, envs)) < 0.3 * np.minimum(danger, 2)).astype(np.float32)
-        ended = np.zeros((steps, envs), bool)
-        if ends_early:
-            ended[9::10] = True
-        batch = batch_of(costs, ended)
-        found.append(step_means(batch, limit).cost)
-        errors.append(cost_error(batch, limit))
-        naive.append(np.sqrt(costs.size * costs.var()) / episodes_that_fit(batch, limit))
-    assert np.sqrt(np.mean(np.square(errors))) == pytest.approx(np.std(found), rel=0.1)
-    assert np.mean(naive) < 0.7 * np.std(found)
 
 
 def always_right(env, estimate):

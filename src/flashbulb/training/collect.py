@@ -11,27 +11,12 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from flashbulb.algorithms.policy import Policy
-from flashbulb.batch import Batch, EpisodeMeans, FinishedEpisodes
+from flashbulb.batch import Batch, FinishedEpisodes
 from flashbulb.envs import CostVectorEnv
 from flashbulb.envs.named_costs import cost_axis
 from flashbulb.errors import RunError, UsageError
 from flashbulb.normaliser import FrozenNormaliser
-
-
-class RunningEpisodes(NamedTuple):
-    """What the environment does not keep itself between two iterations, a row per environment."""
-
-    observations: np.ndarray
-    returns: np.ndarray
-    costs: np.ndarray
-    lengths: np.ndarray
-
-    @classmethod
-    def start(cls, observations: np.ndarray, cost_axis: tuple[int, ...] = ()) -> RunningEpisodes:
-        """Nothing has happened yet; `cost_axis` is that of the environment's costs."""
-        count = len(observations)
-        costs = np.zeros((count, *cost_axis))
-        return cls(observations.astype(np.float32), np.zeros(count), costs, np.zeros(count, np.int64))
+from flashbulb.training.batch_means import RunningEpisodes, cost_error, episode_means, mean_length, step_means
 
 
 class Sampler(NamedTuple):
@@ -85,15 +70,17 @@ def collect(
     ended = terminated | truncated
     _require_finite(env, rewards=rewards, costs=costs, observations=next_observations)
     _require_no_negative(env, costs)
+    lengths = running.lengths
     episodes, running = account(rewards, costs, ended, running)
     running = running._replace(observations=observations[-1].copy())
     samples = observations[:-1], next_observations, np.stack(actions), rewards, costs, terminated, ended
     batch = Batch(iteration, *samples, normalise, episodes=episodes)
+    length = mean_length(batch, lengths, env.max_episode_steps)
     if cost_estimate == "steps":
-        means = step_means(batch, env.max_episode_steps)
+        means = step_means(batch, length)
     else:
         means = episode_means(episodes, running, env.max_episode_steps)
-    return batch._replace(means=means._replace(cost_error=cost_error(batch, env.max_episode_steps))), running
+    return batch._replace(means=means._replace(cost_error=cost_error(batch, length))), running
 
 
 def account(
@@ -122,39 +109,6 @@ def account(
     paid = np.array([row[4] for row in rows], dtype=np.float64).reshape(-1, *costs.shape[2:])
     episodes = FinishedEpisodes(step, env_index, table[:, 2], paid, length)
     return episodes, RunningEpisodes(running.observations, *sums)
-
-
-def episode_means(episodes: FinishedEpisodes, running: RunningEpisodes, max_episode_steps: int) -> EpisodeMeans:
-    """J_C and its kin, over the episodes that ended in the batch; extrapolated from the running ones if none did."""
-    if len(episodes.costs):
-        cost = episodes.costs.mean(axis=0)
-        return EpisodeMeans(episodes.returns.mean(), cost, float(episodes.lengths.mean()), False)
-    scale, cost = max_episode_steps / running.lengths.sum(), running.costs.sum(axis=0)
-    return EpisodeMeans(running.returns.sum() * scale, cost * scale, float(max_episode_steps), True)
-
-
-def step_means(batch: Batch, max_episode_steps: int) -> EpisodeMeans:
-    """The same from all steps of the batch: their sum over the number of episodes that fit into them.
-
-    It includes no step of an earlier policy and every environment's layout, and so has less noise. It expects as many
-    episodes to begin as to end, which staggered environments provide.
-    """
-    count = episodes_that_fit(batch, max_episode_steps)
-    returns, cost = batch.rewards.sum(dtype=np.float64) / count, batch.cost_sums / count
-    return EpisodeMeans(returns, cost, batch.size / count, False)
-
-
-def episodes_that_fit(batch: Batch, max_episode_steps: int) -> float:
-    """How many episodes the batch amounts to: those that end in it, but no fewer than full ones of its steps."""
-    return max(float(batch.ended.sum()), batch.size / max_episode_steps)
-
-
-def cost_error(batch: Batch, max_episode_steps: int) -> Any:
-    """Standard error of the mean cost of an episode; the steps of an environment are one cluster."""
-    sums = batch.costs.sum(axis=0, dtype=np.float64)
-    if len(sums) < 2:
-        return 0.0 * sums[0]
-    return np.sqrt(len(sums) * sums.var(axis=0, ddof=1)) / episodes_that_fit(batch, max_episode_steps)
 
 
 def _require_no_negative(env: CostVectorEnv, costs: np.ndarray) -> None:

@@ -20,7 +20,7 @@ from flashbulb.errors import UsageError
 from flashbulb.memory import Balance, FlashbulbMemory
 from flashbulb.normaliser import Normaliser, near_entries, with_near_groups
 from flashbulb.storage.checkpoint import STATE_NAMES, Arrays, unflatten
-from flashbulb.training.collect import RunningEpisodes
+from flashbulb.training.batch_means import RunningEpisodes
 from flashbulb.training.metrics import Totals
 
 
