@@ -35,6 +35,8 @@ class PolicyConfig:
     share_noise: bool = False
     """Whether n > 2 actions start with sqrt(2 / n) of that deviation each, so that a robot with many joints does not
     start with more noise than one with two (docs/staying_under_the_limit.md)."""
+    least_std: NonNegative = 0.0
+    """The standard deviation of no action falls below this (Box actions, scaled to [-1, 1])."""
 
 
 @dataclass(frozen=True)
@@ -375,6 +377,9 @@ class Config:
     well (the authors' code). J_C and the limit stay as they are (`cost_units.py`)."""
     cost_advantage: Literal["centred", "standardised"] = "centred"
     """Cost advantages that a Lagrange multiplier weighs. Standardised, lambda has the same meaning for all tasks."""
+    cost_after_end: Literal["none", "mean"] = "none"
+    """What the cost critic expects after a fall, or whatever else terminates an episode: no further cost, or as much as
+    in the mean over all states, so that falling is no way to save cost. J_C and the limit stay as they are."""
     threads: PositiveInt | None = None
     """Threads for physics and nearest neighbours (default: all cores); results do not depend on it."""
     physics: Literal["compiled", "rollout"] | None = None

@@ -1,5 +1,6 @@
 """What the balancing factor is corrected by, and what an intrinsic cost does to targets, by the learner's own code."""
 
+import dataclasses
 import functools
 
 import jax
@@ -84,6 +85,35 @@ def test_what_the_critic_learns_contains_beta_times_the_intrinsic_cost():
             following = beta * batch.intrinsic[t, env] + decay * following * (not batch.ended[t, env])
             assert float(found[t, env]) == pytest.approx(following, rel=1e-4)
             assert following > 0
+
+
+def test_after_an_early_end_the_cost_may_go_on_as_in_the_mean():
+    """Backwards by hand: behind a termination stands the mean of V_C, where nothing stood. Rewards end as before."""
+    batch = sample(6, intrinsic=1.0)._replace(beta=2.0)
+    assert batch.terminated.any()
+    config = Config("mice-cpo", "E", cost_gamma=GAMMA)
+    going_on = dataclasses.replace(config, cost_after_end="mean")
+    plain, found = (estimate_advantages(CRITICS, batch, batch.rewards, c) for c in (config, going_on))
+    v, following = v_c(batch.observations), v_c(batch.next_observations)
+    signal, decay = batch.costs + 2.0 * batch.intrinsic, GAMMA * config.cost_lam
+    for env in range(ENVS):
+        advantage, sampled = 0.0, float(following[-1, env])
+        for t in reversed(range(STEPS)):
+            behind = v.mean() if batch.terminated[t, env] else following[t, env]
+            advantage = signal[t, env] + GAMMA * behind - v[t, env] + decay * advantage * (not batch.ended[t, env])
+            sampled = batch.costs[t, env] + GAMMA * (behind if batch.ended[t, env] else sampled)
+            assert float(found.a_c[t, env]) == pytest.approx(advantage, rel=1e-4, abs=1e-5)
+            assert float(found.sampled_bias[t, env]) == pytest.approx(v[t, env] - sampled, rel=1e-4, abs=1e-5)
+    np.testing.assert_array_equal(found.a_r, plain.a_r)
+
+
+def test_where_nothing_ends_early_the_cost_after_an_end_changes_nothing():
+    batch = sample(7)
+    batch = batch._replace(terminated=np.zeros_like(batch.terminated), beta=0.0)
+    config = Config("cpo", "E", cost_gamma=GAMMA)
+    plain = estimate_advantages(CRITICS, batch, batch.rewards, config)
+    found = estimate_advantages(CRITICS, batch, batch.rewards, dataclasses.replace(config, cost_after_end="mean"))
+    np.testing.assert_array_equal(found.a_c, plain.a_c)
 
 
 def test_a_constant_in_the_value_changes_no_advantage_once_the_critic_has_learned_it():

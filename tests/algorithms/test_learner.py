@@ -124,6 +124,15 @@ def test_the_larger_of_intrinsic_return_and_margin_counts(intrinsic, share):
     assert float(batch.constraint.c) == pytest.approx(expected / 1000, abs=1e-6)
 
 
+def test_no_step_takes_the_noise_below_its_bound(rates):
+    parts, state = made("trpo-pid", policy={"least_std": 0.2})
+    state, _ = still(parts, np.log([0.1, 0.3])).update(state, filled(sample()), 0.0, jax.random.key(1))
+    np.testing.assert_allclose(np.exp(state.policy.log_std), [0.2, 0.3], rtol=1e-6)
+    parts, state = made("trpo-pid", policy={"least_std": 0.0})
+    state, _ = still(parts, np.log([0.1, 0.3])).update(state, filled(sample()), 0.0, jax.random.key(1))
+    np.testing.assert_allclose(np.exp(state.policy.log_std), [0.1, 0.3], rtol=1e-6)
+
+
 def test_without_a_target_there_is_no_margin():
     parts, state = made("cpo")
     _, _, metrics = parts.estimate(state, sample(cost=20.0, error=1.5))

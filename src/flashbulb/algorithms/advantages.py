@@ -89,6 +89,9 @@ def estimate_advantages(critics: Critics, batch: Batch, rewards: jax.Array, conf
     def of_cost(
         extrinsic: jax.Array, added: jax.Array, v_c: jax.Array, next_v_c: jax.Array
     ) -> tuple[jax.Array, jax.Array, jax.Array]:
+        ends = batch.terminated, batch.ended
+        if config.cost_after_end == "mean":  # as if the episode had gone on
+            next_v_c, ends = jnp.where(batch.terminated, v_c.mean(), next_v_c), (jnp.zeros_like(ends[0]), batch.ended)
         a_c = gae(extrinsic + added, v_c, next_v_c, *ends, config.cost_gamma, config.cost_lam)
         # eps_n = Q_n - Q*, with the sampled discounted extrinsic cost standing in for Q* (section 4.3).
         sampled_bias = v_c - discounted_return(extrinsic, v_c, next_v_c, *ends, config.cost_gamma)

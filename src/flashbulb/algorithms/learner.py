@@ -103,7 +103,8 @@ class Learner:
         integral = state.integral
         if self._has_integral:
             integral = integral._replace(saturated=jnp.float32(metrics["cpo_case"] == RECOVER))
-        state = state._replace(policy=actor.params, optimiser=actor.optimiser, critics=critics, integral=integral)
+        params = self.policy.keep_noise(actor.params, self.config.policy)
+        state = state._replace(policy=params, optimiser=actor.optimiser, critics=critics, integral=integral)
         several = len(self.config.cost_names)
         cost_loss = losses[1:].reshape(several, -1).mean(axis=1) if several else losses[1:].mean()
         return state, metrics | {"reward_loss": losses[0], "cost_loss": cost_loss}

@@ -26,6 +26,7 @@ class Policy(Protocol):
 
     def init(self, key: jax.Array, observation_size: int, config: PolicyConfig) -> Any: ...
     def outputs(self, params: Any, observations: jax.Array) -> Outputs: ...
+    def keep_noise(self, params: Any, config: PolicyConfig) -> Any: ...
     def log_prob(self, outputs: Outputs, actions: jax.Array) -> jax.Array: ...
     def kl(self, p: Outputs, q: Outputs) -> jax.Array: ...
     def entropy(self, outputs: Outputs) -> jax.Array: ...
@@ -64,6 +65,12 @@ class Gaussian:
 
     def outputs(self, params: GaussianParams, observations: jax.Array) -> GaussianOutputs:
         return GaussianOutputs(forward(params.mean, observations), params.log_std)
+
+    def keep_noise(self, params: GaussianParams, config: PolicyConfig) -> GaussianParams:
+        """The parameters, with no deviation below the least that is allowed."""
+        if config.least_std == 0:
+            return params
+        return params._replace(log_std=np.maximum(params.log_std, np.float32(np.log(config.least_std))))
 
     def log_prob(self, outputs: GaussianOutputs, actions: jax.Array) -> jax.Array:
         z = (actions - outputs.mean) * jnp.exp(-outputs.log_std)
@@ -111,6 +118,9 @@ class Categorical:
 
     def outputs(self, params: Network, observations: jax.Array) -> jax.Array:
         return forward(params, observations)
+
+    def keep_noise(self, params: Network, config: PolicyConfig) -> Network:
+        return params
 
     def log_prob(self, outputs: jax.Array, actions: jax.Array) -> jax.Array:
         chosen = actions.astype(jnp.int32)[..., None]
