@@ -7,9 +7,10 @@ from flashbulb.algorithms.registry import configure
 CLOSED_LOOP = {
     "num_envs": 100, "stagger": True, "cost_estimate": "steps", "warm_up": 50, "near_lidar": True,
     "cost_gamma": 0.99, "cost_lam": 0.95, "policy.share_noise": True,
-    "policy.least_std": 0.2, "cost_after_end": "mean", "cost_advantage": "standardised", "trust_region.kl": 0.02, "trust_region.decay": 0.5, "pid.proportional": 0.3,
-    "pid.integral": 0.03, "pid.maximum": 10.0, "violations": 0.1, "margin.rate": 0.1, "margin.maximum": 4.0,
-    "margin.noise": "observed", "margin.start": "cautious",
+    "policy.least_std": 0.2, "cost_after_end": "mean", "cost_advantage": "standardised",
+    "trust_region.kl": 0.02, "trust_region.decay": 0.5, "pid.proportional": 0.3, "pid.integral": 0.03,
+    "pid.maximum": 10.0, "violations": 0.1, "margin.rate": 0.1, "margin.maximum": 4.0, "margin.noise": "observed",
+    "margin.start": "cautious",
 }  # fmt: skip
 SALIENT = {"memory.view": "salient", "memory.xi": 0.1, "balance.initial": 0.6, "balance.rate": 0.0006}
 AUTHORS = {

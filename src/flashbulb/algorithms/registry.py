@@ -92,7 +92,7 @@ class Algorithm:
         if self.multiplier_part is None:
             unused |= {"cost_advantage"}
         if not self.uses_cost_critic:
-            unused |= {"violations", "cost_normalise"}
+            unused |= {"violations", "cost_normalise", "cost_after_end"}
         return frozenset(unused)
 
 

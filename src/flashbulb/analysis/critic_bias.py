@@ -9,7 +9,8 @@ is what V_C estimates; with rollouts that stopped at the limit, every late state
 clocks of the copies are set back until the limit is out of reach. Copies share the state but not the random numbers
 after it: each has noise of its own and, where the environment keeps its generators under `rng` in the snapshot, goals
 and layouts of its own. (A user's environment has no clock that we could set back: there the time limit bootstraps with
-V_C, as in training, and what is random within an episode is the same for all copies.)
+V_C, as in training, and what is random within an episode is the same for all copies.) A rollout costs nothing after a
+fall; with `cost_after_end mean` V_C expects some cost there, and so is higher where robots fall.
 """
 
 from __future__ import annotations
