@@ -83,14 +83,24 @@ def test_only_the_varied_setting_differs(tmp_path):
         assert [row[field] for row in settings] == (values or [1, 5, 10, 20])
         assert {key for row in settings for key in row if row[key] != settings[0][key]} == {field, "name"}
     for name in ("underestimation", "bias", "twin-critics"):
-        assert all(job.config.bias_every == 25 for job in make_plan(name, "paper", tmp_path).jobs)
+        assert all(job.config.bias_every == 50 for job in make_plan(name, "paper", tmp_path).jobs)
+
+
+def test_any_study_measures_the_bias_if_asked(tmp_path):
+    request = StudyRequest(("HazardField-v0",), ("cpo",), (0,), bias_every=7)
+    plan = make_plan("versus-base", "paper", tmp_path, request)
+    assert [job.config.bias_every for job in plan.jobs] == [7]
+    assert plan.kinds == ("curves", "bars", "bias")
+    save_plan(plan, "asked")
+    assert last_request("versus-base", "paper", tmp_path) == request
+    assert make_plan("bias", "short", tmp_path, request).kinds == ("bias",)
 
 
 def test_the_first_seed_of_everything_comes_first(tmp_path):
-    jobs = make_plan("versus-base", "short", tmp_path).jobs
-    assert [job.config.seed for job in jobs] == sorted(job.config.seed for job in jobs)
-    first = [(job.config.algorithm, job.config.env) for job in jobs[:32]]
-    assert len(set(first)) == 32 == 4 * 8
+    plan = make_plan("versus-base", "short", tmp_path)
+    assert [job.config.seed for job in plan.jobs] == sorted(job.config.seed for job in plan.jobs)
+    first = [(plan.labels[job.name], job.config.env) for job in plan.jobs[:48]]
+    assert len(set(first)) == 48 == 6 * 8
 
 
 def test_a_request_may_select_and_add_algorithms_and_tasks(tmp_path):

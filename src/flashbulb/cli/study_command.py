@@ -47,6 +47,8 @@ class StudyOptions:
     """Use these seeds (default: the scale's)."""
     steps: PositiveInt | None = None
     """Environment steps of each run (default: the scale's)."""
+    bias_every: PositiveInt | None = None
+    """Measure the cost critic's bias every so many iterations (default: only in studies whose figure shows it)."""
     processes: PositiveInt | None = None
     """Runs at a time (default: one per core, here or in the cluster)."""
     on: Literal["here", "ray"] = "here"
@@ -63,7 +65,7 @@ def study_command(arguments: list[str]) -> int:
         return _list()
     from flashbulb.studies.plan import WHOLE_STUDY, StudyRequest, last_request, make_plan, save_plan
 
-    request = StudyRequest(options.tasks, options.algorithms, options.seeds, options.steps)
+    request = StudyRequest(options.tasks, options.algorithms, options.seeds, options.steps, options.bias_every)
     if options.status and request == WHOLE_STUDY:
         request = last_request(options.name, options.scale, options.directory)
     plan = make_plan(options.name, options.scale, options.directory, request)

@@ -24,7 +24,7 @@ from flashbulb.errors import UsageError
 from flashbulb.storage.provenance import provenance
 from flashbulb.storage.run_directory import RunDirectory, load_config
 from flashbulb.storage.safe_files import read_json, write_whole
-from flashbulb.studies.catalogue import NO_SETTINGS, Study, Variant, get_study
+from flashbulb.studies.catalogue import NO_SETTINGS, FigureKind, Study, Variant, get_study
 
 ScaleName = Literal["smoke", "short", "medium", "paper"]
 IRRELEVANT_SETTINGS = {"runs_dir", "threads", "vectorise", "step_timeout"}  # they do not change the results
@@ -35,7 +35,7 @@ class StudyScale(NamedTuple):
 
     steps: int
     seeds: tuple[int, ...]
-    bias_every: int  # iterations; a measurement takes about as long as a million steps
+    bias_every: int  # iterations; a measurement takes about as long as ten of them
     settings: Mapping[str, Any] = NO_SETTINGS
 
 
@@ -44,8 +44,8 @@ SCALES: dict[ScaleName, StudyScale] = {
         8_000, (0, 1), 2, {"num_envs": 4, "steps_per_iteration": 2_000, "checkpoint_every": 2, "bias_states": 4}
     ),
     "short": StudyScale(1_000_000, (0, 1, 2), 10),
-    "medium": StudyScale(2_000_000, (0, 1, 2), 10),
-    "paper": StudyScale(10_000_000, (0, 1, 2, 3, 4, 5), 25),
+    "medium": StudyScale(2_000_000, (0, 1, 2), 20),
+    "paper": StudyScale(10_000_000, (0, 1, 2, 3, 4, 5), 50),
 }
 
 
@@ -56,6 +56,7 @@ class StudyRequest(NamedTuple):
     algorithms: tuple[str, ...] = ()
     seeds: tuple[int, ...] = ()
     steps: int | None = None
+    bias_every: int | None = None  # iterations between measurements of the cost critic's bias, in any study
 
 
 WHOLE_STUDY = StudyRequest()
@@ -75,6 +76,12 @@ class StudyPlan(NamedTuple):
     path: Path
     jobs: tuple[Job, ...]
     labels: dict[str, str]  # job name -> label in tables and figures
+
+    @property
+    def kinds(self) -> tuple[FigureKind, ...]:
+        """The kinds of figure to draw: those of the study, and the bias where it was asked for."""
+        asked: tuple[FigureKind, ...] = ("bias",) if self.request.bias_every else ()
+        return tuple(dict.fromkeys(self.study.kinds + asked))
 
     @property
     def study_file(self) -> Path:
@@ -100,8 +107,8 @@ def make_plan(name: str, scale: ScaleName, directory: Path, request: StudyReques
     tasks = tuple(dict.fromkeys(resolve(task) for task in request.tasks)) or study.tasks
     variants = _variants(study, request.algorithms)
     settings = dict(size.settings) | {"steps": request.steps or size.steps, "threads": 1, "runs_dir": path / "runs"}
-    if study.measures_bias:
-        settings["bias_every"] = size.bias_every
+    if bias_every := request.bias_every or (size.bias_every if study.measures_bias else 0):
+        settings["bias_every"] = bias_every
     jobs, labels = [], {}
     for seed in dict.fromkeys(request.seeds or size.seeds):
         for task in tasks:
@@ -136,7 +143,7 @@ def last_request(name: str, scale: ScaleName, directory: Path) -> StudyRequest:
     saved = _read_study_file(Path(directory) / f"{name}-{scale}" / "study.json").get("request", {})
     algorithms = saved.get("algorithms", saved.get("recipes", ()))  # older studies have "recipes"
     tasks, seeds = (tuple(saved.get(field, ())) for field in ("tasks", "seeds"))
-    return StudyRequest(tasks, tuple(algorithms), seeds, saved.get("steps"))
+    return StudyRequest(tasks, tuple(algorithms), seeds, saved.get("steps"), saved.get("bias_every"))
 
 
 def save_plan(plan: StudyPlan, command: str) -> StudyPlan:

@@ -118,8 +118,8 @@ def write_results(plan: StudyPlan) -> list[Path]:
         return []
     write_table(plan.path, runs, plan.labels)
     written = [plan.path / "table.md"]
-    for kind in plan.study.kinds:
-        path = plan.path / ("figure.png" if kind == plan.study.kinds[0] else f"figure-{kind}.png")
+    for kind in plan.kinds:
+        path = plan.path / ("figure.png" if kind == plan.kinds[0] else f"figure-{kind}.png")
         draw_study_figure(kind, runs, path, plan.labels)
         written.append(path)
     return written
