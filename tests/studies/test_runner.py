@@ -128,11 +128,24 @@ def test_a_run_stops_when_its_parent_process_ends(tmp_path):
         assert time.monotonic() < deadline
         time.sleep(0.01)
     process = pool.slots[0].process
-    if hasattr(os, "sched_getaffinity"):
-        assert os.sched_getaffinity(process.pid) == {pool.cores[0]}
     process.stdin.close()
     assert process.wait(60) == 128 + signal.SIGTERM
     assert max(Checkpoints(plan.run_path(job) / "checkpoints").iterations()) == rows(plan.run_path(job))
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
+@pytest.mark.parametrize(("cores", "pinned"), [(1, True), (2, False)])
+def test_runs_are_pinned_only_if_they_take_all_cores(cores, pinned, tmp_path, monkeypatch):
+    """Two studies of one process each would otherwise share the first core and leave the others idle."""
+    asked = []
+    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, wanted: asked.append(wanted))
+    plan = small_plan(tmp_path / "study", ("cpo", "HazardField-v0"))
+    pool = LocalPool(plan, 1)
+    pool.cores = list(range(7, 7 + cores))
+    plan.log_path(plan.jobs[0]).parent.mkdir(parents=True, exist_ok=True)
+    pool.start(plan.jobs[0])
+    pool.close()
+    assert asked == ([{7}] if pinned else [])
 
 
 def test_what_was_killed_at_birth_is_begun_anew(tmp_path):

@@ -104,7 +104,11 @@ class RunningJob(NamedTuple):
 
 
 class LocalPool:
-    """Processes on this machine, one thread each, pinned to a core each where the operating system allows it."""
+    """Processes on this machine, one thread each.
+
+    If they take all cores, each is pinned to one, where the operating system allows it. Fewer are left to the operating
+    system: two studies side by side would otherwise pin their runs to the same core.
+    """
 
     def __init__(self, plan: StudyPlan, processes: int | None = None) -> None:
         self.plan = plan
@@ -118,7 +122,7 @@ class LocalPool:
     def start(self, job: Job) -> None:
         slot = min(set(range(self.size)) - set(self.slots))
         process = start_run(job.config, self.plan.run_path(job), self.plan.log_path(job))
-        if hasattr(os, "sched_setaffinity"):
+        if self.size >= len(self.cores) and hasattr(os, "sched_setaffinity"):
             with contextlib.suppress(OSError):  # the process has already ended
                 os.sched_setaffinity(process.pid, {self.cores[slot % len(self.cores)]})
         self.slots[slot] = RunningJob(job, process)
