@@ -1,9 +1,9 @@
-"""Effects with intervals from the measures of several directories of results: `python results/effects.py DIRECTORY...`.
+"""What an algorithm changes against its base: `python results/effects.py DIRECTORY...`.
 
-A row per task and pair of an algorithm and its base: seeds of each, then for each measure the two means, their difference
-and its 95 % interval by Welch's t-test (no interval with one seed). A run that several directories have counts once, from
-the first of them. Only runs of the same length are compared, and in the last rows the difference of each task, in shares
-of the base's mean, is averaged over tasks, with Student's interval over tasks.
+A row per pair, task and length, from `measures.csv` of all directories: the number of seeds of each, then for every
+measure the mean of the base, that of the other, and the 95 % interval of the difference (Welch's; none with one seed).
+A run that several directories have counts once, from the first of them. The row "mean of N" is the change in shares of
+the base's mean, averaged over tasks, with Student's interval over tasks.
 """
 
 from __future__ import annotations
@@ -28,41 +28,40 @@ PAIRS = (
 )
 MEASURES = {
     "violation_rate": "violations",
-    "violation_rate_hundred": "of the last hundred episodes",
+    "violation_rate_hundred": "of a hundred episodes",
     "mean_excess": "mean excess",
     "return": "return",
     "cost": "cost",
-    "bias_unsafe": "bias at unsafe states",
+    "bias_unsafe": "bias, unsafe states",
 }
 
-Cell = dict[tuple[str, str, int], dict[int, dict[str, float]]]  # (task, label, steps) -> seed -> measures
+Seeds = dict[int, dict[str, float]]  # seed -> measures
+Cells = dict[tuple[str, str, int], Seeds]  # (task, label, steps)
 
 
 def main(*places: str) -> None:
     cells = gather(places)
-    lengths = sorted({(task, steps) for task, _, steps in cells}, key=lambda key: (-key[1], key[0]))
-    print(f"| task | pair | seeds | {' | '.join(MEASURES.values())} |")
-    print("|---|---|---|" + "---|" * len(MEASURES))
+    sections = sorted({(task, steps) for task, _, steps in cells}, key=lambda section: (-section[1], section[0]))
+    print_row("task", "pair", "seeds", *MEASURES.values())
+    print_row(*["---"] * (3 + len(MEASURES)))
     for base, other in PAIRS:
-        changes = defaultdict(list)
-        for task, steps in lengths:
-            ours, theirs = cells.get((task, other, steps)), cells.get((task, base, steps))
-            if not ours or not theirs:
-                continue
-            found = [compare(columns(theirs, name), columns(ours, name)) for name in MEASURES]
-            seeds = f"{len(theirs)}, {len(ours)}"
-            print(f"| {task} {steps / 1e6:g}M | {base} → {other} | {seeds} | {' | '.join(found)} |")
-            for name in MEASURES:
-                before, after = columns(theirs, name), columns(ours, name)
-                if len(before) and len(after) and before.mean():
-                    changes[name].append(after.mean() / before.mean() - 1)
-        if any(len(shares) > 1 for shares in changes.values()):
-            count = max(map(len, changes.values()))
-            print(f"| mean of {count} | {base} → {other} | | {' | '.join(pooled(changes[name]) for name in MEASURES)} |")
+        changes: dict[str, list[float]] = defaultdict(list)
+        for task, steps in sections:
+            theirs, ours = (cells.get((task, label, steps), {}) for label in (base, other))
+            if theirs and ours:
+                pairs = {name: (column(theirs, name), column(ours, name)) for name in MEASURES}
+                about = f"{task} {steps / 1e6:g}M", f"{base} → {other}", f"{len(theirs)}, {len(ours)}"
+                print_row(*about, *(compare(*pair) for pair in pairs.values()))
+                for name, (before, after) in pairs.items():
+                    if len(before) and len(after) and before.mean():
+                        changes[name].append(after.mean() / before.mean() - 1)
+        tasks = max(map(len, changes.values()), default=0)
+        if tasks > 1:
+            print_row(f"mean of {tasks}", f"{base} → {other}", "", *(change(changes[name]) for name in MEASURES))
 
 
-def gather(places: tuple[str, ...]) -> Cell:
-    cells: Cell = defaultdict(dict)
+def gather(places: tuple[str, ...]) -> Cells:
+    cells: Cells = defaultdict(dict)
     for place in map(Path, places):
         for row in csv.DictReader((place / "measures.csv").read_text().splitlines()):
             key = row["task"], row["label"], int(float(row["steps"]))
@@ -70,27 +69,35 @@ def gather(places: tuple[str, ...]) -> Cell:
     return cells
 
 
-def columns(seeds: dict[int, dict[str, float]], name: str) -> np.ndarray:
+def column(seeds: Seeds, name: str) -> np.ndarray:
     values = np.array([row[name] for row in seeds.values()])
     return values[~np.isnan(values)]
 
 
 def compare(before: np.ndarray, after: np.ndarray) -> str:
-    """Both means, and the difference with its interval."""
+    """Both means, and the interval of their difference."""
     if not len(before) or not len(after):
         return ""
-    text = f"{before.mean():.3g} → {after.mean():.3g}"
+    text = f"{number(before.mean())} → {number(after.mean())}"
     if min(len(before), len(after)) < 2:
         return text
     low, high = stats.ttest_ind(after, before, equal_var=False).confidence_interval()
-    return f"{text} ({after.mean() - before.mean():+.3g} [{low:+.3g}, {high:+.3g}])"
+    return f"{text} [{number(low)}, {number(high)}]"
 
 
-def pooled(shares: list[float]) -> str:
+def change(shares: list[float]) -> str:
     if not shares:
         return ""
     found = student_interval(np.array(shares))
     return f"{found.mean:+.0%}" + ("" if found.low is None else f" [{found.low:+.0%}, {found.high:+.0%}]")
+
+
+def number(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
+
+
+def print_row(*cells: str) -> None:
+    print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":
