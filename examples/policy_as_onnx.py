@@ -1,6 +1,6 @@
 """Export a policy to ONNX and use the file without Flashbulb, as on a robot.
 
-python examples/policy_as_onnx.py [STEPS]
+python examples/policy_as_onnx.py [STEPS]    (after: pip install ".[export]")
 """
 
 import sys
