@@ -96,6 +96,23 @@ def test_labels_make_rows_and_a_base_has_the_same_limit(tmp_path):
     ]
 
 
+def test_a_variant_is_compared_with_the_same_variant_of_its_base(tmp_path):
+    """Not with whichever has the base's algorithm: another variant differs in more than the cost."""
+    columns = {"return": [1.0, 2.0], "cost": [3.0, 4.0]}
+    names = {"a": "mice-cpo", "b": "mice-cpo", "c": "cpo", "d": "cpo", "e": "pid-lag", "f": "mice-pid"}
+    runs = [written_run(tmp_path, name, columns, algorithm) for name, algorithm in names.items()]
+    labels = {"b": "mice-cpo, near lidar", "c": "cpo, near lidar", "e": "pid-lag, near lidar"}
+    _, statistics = tabulate(runs, labels)
+    assert {row["label"]: row["versus"] for row in statistics} == {
+        "mice-cpo": "cpo",
+        "mice-cpo, near lidar": "cpo, near lidar",
+        "cpo, near lidar": "",
+        "cpo": "",
+        "pid-lag, near lidar": "",
+        "mice-pid": "",
+    }
+
+
 def test_missing_seeds_are_counted(tmp_path):
     kept, broken = {"return": [1.0, 5.0], "cost": [3.0, 4.0]}, {"return": [1.0, 9.0], "cost": [30.0, 40.0]}
     runs = [

@@ -9,11 +9,12 @@ import numpy as np
 import pytest
 
 from flashbulb.algorithms.registry import configure
+from flashbulb.analysis.experiment import distinct_labels
 from flashbulb.cli.main import run
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import gather_curves
 from flashbulb.storage.loggers import WandbLogger
-from flashbulb.storage.run_directory import RunDirectory
+from flashbulb.storage.run_directory import RunDirectory, load_config
 from flashbulb.storage.run_list import list_runs
 from tests.training.small_run import made_run
 
@@ -143,8 +144,10 @@ def test_runs_of_other_settings_are_no_seeds_of_each_other(tmp_path, capsys, mon
 
     paths = [made_run(tmp_path, f"run{seed}", seed=seed) for seed in range(2)]
     paths.append(made_run(tmp_path, "loose", seed=0, cost_limit=40.0))
-    assert list(learning_curves.labels_of(paths).values()) == ["cpo, cost_limit 25.0"] * 2 + ["cpo, cost_limit 40.0"]
-    assert list(learning_curves.labels_of(paths[:2]).values()) == ["cpo", "cpo"]
+    assert distinct_labels([load_config(path) for path in paths]) == ["cpo, cost_limit 25.0"] * 2 + [
+        "cpo, cost_limit 40.0"
+    ]
+    assert distinct_labels([load_config(path) for path in paths[:2]]) == ["cpo", "cpo"]
     drawn = []
     monkeypatch.setattr(learning_curves, "draw_panel", lambda axes, group, name, colours: drawn.append(group))
     assert run(["plot", str(paths[0]), f"{paths[0]}/../run0", str(paths[1]), "-o", str(tmp_path / "c.png")]) == 0

@@ -1,16 +1,19 @@
 """Plans of studies: every entry can be run and drawn, seeds are balanced, other settings are refused."""
 
+import dataclasses
 import json
 
 import pytest
 
 from flashbulb.algorithms.registry import ALGORITHMS, configure
 from flashbulb.cli.options import parse_train
+from flashbulb.config import flat_settings
 from flashbulb.envs.registry import env_ids
 from flashbulb.errors import UsageError
 from flashbulb.plots.study_figures import KINDS
+from flashbulb.storage.run_directory import RunDirectory
 from flashbulb.studies.catalogue import STUDIES
-from flashbulb.studies.plan import SCALES, StudyRequest, flat_settings, last_request, make_plan, save_plan
+from flashbulb.studies.plan import SCALES, StudyRequest, last_request, make_plan, save_plan
 from flashbulb.studies.run_process import run_options
 from tests.training.small_run import made_run
 
@@ -42,11 +45,18 @@ def test_a_job_is_what_its_command_line_says(name, scale, tmp_path):
         assert parse_train([job.config.algorithm, job.config.env, *words[job.name]]) == job.config
 
 
-def test_what_an_algorithm_has_switched_on_can_be_switched_off_on_its_command_line():
-    config = configure("trpo-pid", "HazardField-v0", near_lidar=False, stagger=True)
-    words = run_options(config)
-    assert "--no-near-lidar" in words
-    assert parse_train(["trpo-pid", "HazardField-v0", *words]) == config
+@pytest.mark.parametrize(
+    ("algorithm", "settings", "words"),
+    [
+        ("trpo-pid", {"near_lidar": False, "policy": {"share_noise": False}}, {"--no-near-lidar"}),
+        ("cpo", {"critic": {"decay": False}}, {"--critic.no-decay"}),
+        ("trpo-lag", {"cost_limit": {"hazards": 25.0, "vases": 5.0}}, {"hazards=25.0", "vases=5.0"}),
+    ],
+)
+def test_flags_and_limits_of_a_run_are_on_its_command_line(algorithm, settings, words):
+    config = configure(algorithm, "SafetyPointGoal2-v0", **settings)
+    assert words <= set(run_options(config))
+    assert parse_train([algorithm, "SafetyPointGoal2-v0", *run_options(config)]) == config
 
 
 def test_a_label_means_its_variant_alone_and_an_algorithm_all_that_vary_it(tmp_path):
@@ -165,6 +175,38 @@ def test_an_existing_run_with_other_settings_is_refused(tmp_path):
     made_run(tmp_path / "versus-base-smoke/runs", plan.jobs[0].name, num_envs=4, steps_per_iteration=2_000, steps=9_000)
     with pytest.raises(UsageError, match=r"^steps: .*cpo_HazardField-v0_seed0 was made with 9000, not with 8000; name"):
         save_plan(plan, "")
+
+
+def test_a_seed_of_an_earlier_request_with_other_settings_is_refused(tmp_path):
+    """Both would be one row of the table."""
+    runs, sizes = tmp_path / "versus-base-smoke/runs", {"num_envs": 4, "steps_per_iteration": 2_000}
+    earlier = make_plan("versus-base", "smoke", tmp_path, StudyRequest(("HazardField-v0",), ("cpo",), (0,), 16_000))
+    save_plan(earlier, "")
+    made_run(runs, earlier.jobs[0].name, steps=16_000, **sizes)
+    later = make_plan("versus-base", "smoke", tmp_path, StudyRequest(("HazardField-v0",), ("cpo",), (1,)))
+    with pytest.raises(UsageError, match=r"^steps: .*_seed0 was made with 16000, not with 8000; name another"):
+        save_plan(later, "")
+    save_plan(make_plan("versus-base", "smoke", tmp_path, StudyRequest(("HazardField-v0",), ("mice-cpo",), (1,))), "")
+
+
+def test_a_run_without_staggering_is_of_its_study_where_the_environment_has_no_clock(tmp_path):
+    request = StudyRequest(("tests.envs.gym_examples:make_six",), ("trpo-pid",), (0,))
+    plan = make_plan("limit", "smoke", tmp_path, request)
+    (job,) = plan.jobs
+    config = dataclasses.replace(job.config, stagger=False, cost_estimate="episodes")  # as training makes it
+    RunDirectory.create(config)
+    save_plan(plan, "")
+    RunDirectory(plan.run_path(job)).path.rename(tmp_path / "away")
+    RunDirectory.create(dataclasses.replace(config, cost_lam=0.5))
+    with pytest.raises(UsageError, match=r"^cost_lam: .* was made with 0.5, not with 0.95"):
+        save_plan(plan, "")
+
+
+def test_every_run_that_measures_the_bias_does_so_at_least_once(tmp_path):
+    one = StudyRequest(("HazardField-v0",), ("cpo",), (0,), 100_000)  # five iterations
+    assert make_plan("bias", "short", tmp_path, one).jobs[0].config.bias_every == 4
+    with pytest.raises(UsageError, match=r"^bias_every: 5 is not allowed; it must be less than 5, the iterations of a"):
+        make_plan("bias", "short", tmp_path, one._replace(bias_every=5))
 
 
 def test_an_invalid_study_json_is_refused(tmp_path):

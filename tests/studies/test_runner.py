@@ -1,5 +1,6 @@
 """Studies on this machine with real processes: a failed run, a killed run, an interrupted study."""
 
+import csv
 import io
 import os
 import signal
@@ -13,9 +14,11 @@ from flashbulb.cli.main import run
 from flashbulb.errors import UsageError
 from flashbulb.storage.checkpoint import Checkpoints
 from flashbulb.storage.run_directory import RunDirectory
+from flashbulb.studies.plan import StudyRequest, make_plan
 from flashbulb.studies.run_process import LocalPool, run_command, run_exit
-from flashbulb.studies.runner import RetryPolicy, run_study
+from flashbulb.studies.runner import RetryPolicy, run_study, write_results
 from tests.studies.small_study import BROKEN, ITERATIONS, reference, small_plan
+from tests.studies.written_run import written_run
 from tests.training.killing import assert_identical, rows
 from tests.training.killing import command as in_a_process
 
@@ -133,19 +136,19 @@ def test_a_run_stops_when_its_parent_process_ends(tmp_path):
     assert max(Checkpoints(plan.run_path(job) / "checkpoints").iterations()) == rows(plan.run_path(job))
 
 
-@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="this system has no affinity")
-@pytest.mark.parametrize(("cores", "pinned"), [(1, True), (2, False)])
-def test_runs_are_pinned_only_if_they_take_all_cores(cores, pinned, tmp_path, monkeypatch):
-    """Two studies of one process each would otherwise share the first core and leave the others idle."""
-    asked = []
-    monkeypatch.setattr(os, "sched_setaffinity", lambda pid, wanted: asked.append(wanted))
-    plan = small_plan(tmp_path / "study", ("cpo", "HazardField-v0"))
-    pool = LocalPool(plan, 1)
-    pool.cores = list(range(7, 7 + cores))
-    plan.log_path(plan.jobs[0]).parent.mkdir(parents=True, exist_ok=True)
-    pool.start(plan.jobs[0])
-    pool.close()
-    assert asked == ([{7}] if pinned else [])
+COLUMNS = {"return": [1.0], "cost": [2.0], "violation_rate": [0.0], "cost_rate": [0.1]}
+
+
+def test_a_figure_without_data_and_a_damaged_run_are_named_and_left_out(tmp_path, capsys):
+    plan = make_plan("bias", "smoke", tmp_path, StudyRequest(("HazardField-v0",), ("cpo",), (0, 1)))
+    kept, damaged = (written_run(plan.path / "runs", job.name, COLUMNS) for job in plan.jobs)
+    (damaged / "config.json").write_text("{")
+    assert write_results(plan) == [plan.path / "table.md"]
+    said = capsys.readouterr().err
+    assert f"{damaged} is left out: " in said
+    assert "figure.png is left out: no run has measured its critic's bias" in said
+    table = csv.DictReader((plan.path / "measures.csv").read_text().splitlines())
+    assert [row["run"] for row in table] == [kept.name]
 
 
 def test_what_was_killed_at_birth_is_begun_anew(tmp_path):

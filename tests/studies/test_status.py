@@ -42,7 +42,7 @@ def test_states_and_numbers(plan):
     statuses = [read_status(plan, job) for job in plan.jobs]
     assert [status.state for status in statuses] == ["finished", "interrupted", "waiting", "failed"]
     assert [status.done for status in statuses] == [4, 2, 0, 0]
-    assert [status.remaining for status in statuses] == [0, 2, 4, 4]
+    assert [status.remaining for status in statuses] == [0, 2, 4, 0]
     assert [status.steps_per_second for status in statuses[:2]] == [600, 150]
     assert (statuses[0].returns, statuses[0].cost) == (3.0, 6.0)  # the last values of made_run
     assert statuses[3].reason == "out of memory."
@@ -58,12 +58,11 @@ def test_a_run_without_its_last_checkpoint_is_not_finished(plan):
 
 
 def test_time_left_by_hand(plan):
-    """Runs not started take the mean of their task, (0.5 + 2) / 2 seconds an iteration: 2 * 2 + 4 * 1.25 + 4 * 1.25."""
+    """A run not started takes the mean of its task, (0.5 + 2) / 2 seconds an iteration: 2 * 2 + 4 * 1.25."""
     statuses = [read_status(plan, job) for job in plan.jobs]
-    assert time_left(statuses, 1) == 14.0
-    assert time_left(statuses, 2) == 7.0
-    assert time_left(statuses, 8) == 5.0  # the longest run
-    assert status_line(statuses, 2) == "1 finished, 1 interrupted, 1 failed, 1 waiting; 0:00:07 left"
+    assert time_left(statuses, 1) == 9.0
+    assert time_left(statuses, 2) == 5.0  # the longest run
+    assert status_line(statuses, 2) == "1 finished, 1 interrupted, 1 failed, 1 waiting; 0:00:05 left"
     assert math.isnan(time_left(statuses[2:], 1))
     assert status_line(statuses[2:3], 1) == "1 waiting; time left not known yet"
     assert status_line(statuses[:1], 1) == "1 finished"

@@ -160,17 +160,24 @@ def _row(task: str, label: str, cells: SeedGroups, names: tuple[str, ...], sever
 
 
 def _base(label: str, group: dict[str, SeedGroup]) -> str | None:
-    """The label of the same algorithm without intrinsic or constant cost, under the same limit; None if absent."""
+    """The label of the same algorithm without intrinsic or constant cost, under the same limit; None if absent.
+
+    Of several variants of it the one with the same words: "cpo, near lidar" for "mice-cpo, near lidar". Otherwise only
+    the plain one, as another would differ in more than the cost.
+    """
     mine = group[label]
     ours = get_algorithm(mine.algorithm)
     if ours.cost_stream == "extrinsic":
         return None
     bare = dataclasses.replace(ours, summary="", cost_stream="extrinsic", settings={}, plugins=())
+    found = {}
     for other, cell in group.items():
         theirs = dataclasses.replace(get_algorithm(cell.algorithm), summary="", settings={}, plugins=())
         if theirs == bare and cell.cost_limit == mine.cost_limit:
-            return other
-    return None
+            found[other] = cell.algorithm
+    alike = [other for other, algorithm in found.items() if other == label.replace(mine.algorithm, algorithm)]
+    plain = [other for other, algorithm in found.items() if other == algorithm]
+    return next(iter(alike + plain), None)
 
 
 def _columns(name: str, found: Interval) -> TableRow:

@@ -74,7 +74,9 @@ def study_command(arguments: list[str]) -> int:
         return _show(plan, options, console)
     from flashbulb.studies.runner import run_study, write_results
 
-    command = f"flashbulb study {shlex.join(arguments)}"
+    plugins = dict.fromkeys(name for job in plan.jobs for name in job.config.plugins)
+    words = [*arguments, *(word for name in plugins for word in ("--plugin", name))]
+    command = f"flashbulb study {shlex.join(words)}"
     plan = save_plan(plan, command)
     statuses = run_study(plan, _worker_pool(options, plan), console, command)
     for path in write_results(plan):

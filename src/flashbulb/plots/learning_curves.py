@@ -11,8 +11,9 @@ from typing import Any, BinaryIO, NamedTuple
 
 import numpy as np
 
+from flashbulb.analysis.experiment import distinct_labels
 from flashbulb.analysis.statistics import iqm_band
-from flashbulb.config import Config, flat_settings
+from flashbulb.config import Config
 from flashbulb.cost_limits import CostLimit, limit_columns
 from flashbulb.errors import UsageError
 from flashbulb.shown_text import note_all
@@ -33,7 +34,12 @@ COLOURS = {
     "td3-pid": "#8C8C8C",
     "pid-lag-twin": "#8C8C8C",  # the same algorithm
 }
-OTHER_COLOURS = ("#009E73", "#CC79A7", "#7A3E9D", "#8C8C8C", "#6B4C2A", "#000000", "#E69F00", "#56B4E9")
+OTHER_COLOURS = (
+    *("#009E73", "#CC79A7", "#7A3E9D", "#8C8C8C", "#6B4C2A", "#000000", "#E69F00", "#56B4E9"),
+    # For figures with more labels than these: other shades and hues, in the order in which they are told apart best.
+    *("#D62728", "#BCBD22", "#0072B2", "#D55E00", "#17BECF", "#F7B6D2", "#3B4CC0", "#98DF8A"),
+    *("#C49C94", "#9467BD", "#C7C7C7", "#2F4F4F", "#FFBB78", "#AEC7E8", "#8B0000", "#556B2F"),
+)
 
 
 def panel_title(column: str) -> str:
@@ -110,7 +116,8 @@ def draw_comparison(runs: list[Path], output: Path) -> None:
     if not begun:
         raise UsageError(f"run: {runs[0]} has no finished iteration to draw; train for longer first.")
     left_out += [f"{run} is left out: it has no finished iteration to draw." for run in runs if run not in begun]
-    labels, configs = labels_of(begun), {run: load_config(run) for run in begun}
+    configs = {run: load_config(run) for run in begun}
+    labels = dict(zip(map(str, begun), distinct_labels([*configs.values()]), strict=True))
     repeated = repeated_runs({run: (labels[str(run)], config.env, config.seed) for run, config in configs.items()})
     note_all([*left_out, *repeated.values()])
     drawn = [run for run in begun if run not in repeated]
@@ -131,29 +138,6 @@ def draw_comparison(runs: list[Path], output: Path) -> None:
                 draw_limits(panel, group, column)
                 panel.legend(frameon=False, fontsize=8)
     save_figure(figure, output)
-
-
-# Settings in which the seeds of one experiment may differ.
-_OF_SEEDS = {"seed", "name", "runs_dir", "threads", "vectorise", "physics", "steps", "wandb", "plugins"}
-_OF_SEEDS |= {"checkpoint_every", "keep_checkpoints", "bias_every", "bias_states", "memory.snapshots"}
-
-
-def labels_of(runs: list[Path]) -> dict[str, str]:
-    """run -> its algorithm, followed by those settings in which runs of the algorithm on the task differ."""
-    configs = {str(run): load_config(run) for run in runs}
-    labels = {}
-    for run, config in configs.items():
-        peers = [
-            flat_settings(other)
-            for other in configs.values()
-            if (other.algorithm, other.env) == (config.algorithm, config.env)
-        ]
-        own = flat_settings(config)
-        differing = [
-            field for field in own if field not in _OF_SEEDS and any(peer.get(field) != own[field] for peer in peers)
-        ]
-        labels[run] = ", ".join([config.algorithm, *(f"{field} {own[field]}" for field in differing)])
-    return labels
 
 
 def draw_run(metrics: dict[str, np.ndarray], cost_limit: CostLimit, title: str, output: Path | BinaryIO) -> None:
@@ -185,11 +169,8 @@ def draw_panel(axes: Any, group: dict[str, Curves], name: str, colours: dict[str
         band = iqm_band(curves.values[name])
         legend = label if seeds == 1 else f"{label} ({seeds} seeds)"
         axes.plot(curves.steps, band.value, color=colours[label], label=legend)
-        low, high = band.low, band.high
-        if seeds == 2:  # too few for an interval: their range
-            low, high = curves.values[name].min(axis=0), curves.values[name].max(axis=0)
         if seeds > 1:
-            axes.fill_between(curves.steps, low, high, color=colours[label], alpha=0.2, linewidth=0)
+            axes.fill_between(curves.steps, band.low, band.high, color=colours[label], alpha=0.2, linewidth=0)
     # A band may be very wide; show the range of the seeds themselves.
     lowest = min(float(curves.values[name].min()) for curves in group.values())
     highest = max(float(curves.values[name].max()) for curves in group.values())

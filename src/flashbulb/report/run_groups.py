@@ -2,37 +2,17 @@
 
 from __future__ import annotations
 
-import dataclasses
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from flashbulb.algorithms.registry import algorithm_of
+from flashbulb.analysis.experiment import distinct_labels
 from flashbulb.config import Config
 from flashbulb.errors import UsageError
 from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.run_list import read_metrics, readable_runs, repeated_runs, status
 from flashbulb.storage.safe_files import read_json
-from flashbulb.studies.plan import flat_settings
-
-# Settings in which seeds of the same experiment may differ.
-_IGNORED_SETTINGS = {
-    "algorithm",
-    "env",
-    "seed",
-    "threads",
-    "vectorise",
-    "step_timeout",
-    "runs_dir",
-    "name",
-    "checkpoint_every",
-    "keep_checkpoints",
-    "bias_every",
-    "bias_states",
-    "wandb",
-    "memory.snapshots",
-}
 
 
 class RunSource(NamedTuple):
@@ -118,7 +98,7 @@ def read_source(source: RunSource, with_name: bool) -> list[ReportRun]:
     given = source.study.get("labels", {})
     suffix = f" ({source.name})" if with_name and source.name else ""
     runs = []
-    for path, config, label in zip(source.runs, configs, _distinct_labels(configs), strict=True):
+    for path, config, label in zip(source.runs, configs, distinct_labels(configs), strict=True):
         metrics = read_metrics(path)
         state = status(path, config, len(metrics.get("steps", ())))
         runs.append(ReportRun(path, config, str(given.get(path.name, label)) + suffix, state, metrics))
@@ -138,25 +118,3 @@ def group_runs(runs: list[ReportRun]) -> RunGroups:
 def sort_runs(runs: list[ReportRun]) -> list[ReportRun]:
     """By task and label, both in the order in which they first occur, then by seed."""
     return [run for labels in group_runs(runs).values() for group in labels.values() for run in group]
-
-
-def _distinct_labels(configs: list[Config]) -> list[str]:
-    """The algorithm, followed by those settings in which its runs differ."""
-    settings = [_used_settings(config) for config in configs]
-    labels = []
-    for config, own in zip(configs, settings, strict=True):
-        others = [other for peer, other in zip(configs, settings, strict=True) if peer.algorithm == config.algorithm]
-        differing = [field for field in own if len({repr(other.get(field)) for other in others}) > 1]
-        labels.append(", ".join([config.algorithm, *(f"{field} {own[field]}" for field in differing)]))
-    return labels
-
-
-def _used_settings(config: Config) -> dict[str, Any]:
-    """The settings that the algorithm uses."""
-    used = algorithm_of(config).used_parts
-    parts = {name for name, value in vars(config).items() if dataclasses.is_dataclass(value)}
-    return {
-        field: value
-        for field, value in flat_settings(config).items()
-        if field not in _IGNORED_SETTINGS and field.split(".")[0] not in parts - used
-    }

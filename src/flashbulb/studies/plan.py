@@ -10,6 +10,7 @@ studies/NAME-SCALE/
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 import re
@@ -18,7 +19,8 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from flashbulb.algorithms.registry import configure, get_algorithm
-from flashbulb.config import Config, flat_settings
+from flashbulb.analysis.experiment import differences
+from flashbulb.config import Config
 from flashbulb.envs.registry import resolve
 from flashbulb.errors import UsageError
 from flashbulb.storage.provenance import provenance
@@ -27,7 +29,6 @@ from flashbulb.storage.safe_files import read_json, write_whole
 from flashbulb.studies.catalogue import NO_SETTINGS, FigureKind, Study, Variant, get_study
 
 ScaleName = Literal["smoke", "short", "medium", "paper"]
-IRRELEVANT_SETTINGS = {"runs_dir", "threads", "vectorise", "step_timeout"}  # they do not change the results
 
 
 class StudyScale(NamedTuple):
@@ -107,17 +108,27 @@ def make_plan(name: str, scale: ScaleName, directory: Path, request: StudyReques
     tasks = tuple(dict.fromkeys(resolve(task) for task in request.tasks)) or study.tasks
     variants = _variants(study, request.algorithms)
     settings = dict(size.settings) | {"steps": request.steps or size.steps, "threads": 1, "runs_dir": path / "runs"}
-    if bias_every := request.bias_every or (size.bias_every if study.measures_bias else 0):
-        settings["bias_every"] = bias_every
     jobs, labels = [], {}
     for seed in dict.fromkeys(request.seeds or size.seeds):
         for task in tasks:
             for variant in variants:
                 job_name = _job_name(variant.label, task, seed)
                 own = settings | dict(variant.settings) | {"seed": seed, "name": job_name}
-                jobs.append(Job(job_name, configure(variant.algorithm, task, **own)))
+                config = configure(variant.algorithm, task, **own)
+                if request.bias_every or study.measures_bias:
+                    config = _measuring_bias(config, request.bias_every, size.bias_every)
+                jobs.append(Job(job_name, config))
                 labels[job_name] = variant.label
     return StudyPlan(study, scale, request, path, tuple(jobs), labels)
+
+
+def _measuring_bias(config: Config, asked: int | None, usual: int) -> Config:
+    """The configuration with measurements of the cost critic's bias, at least one in a run."""
+    if asked and asked >= config.iterations:
+        raise UsageError(
+            f"bias_every: {asked} is not allowed; it must be less than {config.iterations}, the iterations of a run."
+        )
+    return dataclasses.replace(config, bias_every=asked or min(usual, max(config.iterations - 1, 1)))
 
 
 def _variants(study: Study, wanted: tuple[str, ...]) -> tuple[Variant, ...]:
@@ -175,20 +186,29 @@ def save_plan(plan: StudyPlan, command: str) -> StudyPlan:
 
 
 def check_existing_runs(plan: StudyPlan) -> None:
-    """Raise `UsageError` if a run of the plan exists with other settings."""
-    for job in plan.jobs:
-        run = plan.run_path(job)
+    """Raise `UsageError` if the directory has runs with the label and task of one of the plan's, but other settings.
+
+    These may be of an earlier request and another seed: the table would take them for seeds of one experiment.
+    """
+    wanted = {(plan.labels[job.name], job.config.env): job.config for job in plan.jobs}
+    labels = _read_study_file(plan.study_file).get("labels", {}) | plan.labels
+    for name, label in labels.items():
+        run = plan.path / "runs" / name
         if not (run / "config.json").exists():
             continue
-        found, wanted = (flat_settings(config) for config in (load_config(run), job.config))
-        unused = get_algorithm(job.config.algorithm).unused_settings
-        for field in wanted:
-            irrelevant = field in IRRELEVANT_SETTINGS or field.partition(".")[0] in unused
-            if not irrelevant and found.get(field) != wanted[field]:
+        found = load_config(run)
+        planned = wanted.get((label, found.env))
+        for field, (value, asked) in differences(found, planned).items() if planned else ():
+            if not _is_without_clock(field, value):
                 raise UsageError(
-                    f"{field}: {run} was made with {found.get(field)!r}, not with {wanted[field]!r}; "
+                    f"{field}: {run} was made with {value!r}, not with {asked!r}; "
                     "name another --directory, or delete what is there."
                 )
+
+
+def _is_without_clock(field: str, found: Any) -> bool:
+    """Whether a run has what training makes of this setting in an environment whose episodes cannot be staggered."""
+    return (field, found) in (("stagger", False), ("cost_estimate", "episodes"))
 
 
 def _read_study_file(path: Path) -> dict[str, Any]:

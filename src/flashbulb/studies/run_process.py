@@ -5,7 +5,6 @@ Ray workers start their runs in the same way (`ray_cluster.py`).
 
 from __future__ import annotations
 
-import contextlib
 import os
 import shlex
 import signal
@@ -15,10 +14,10 @@ from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 from flashbulb.algorithms.registry import configure, get_algorithm
-from flashbulb.config import Config
+from flashbulb.config import Config, flat_settings
 from flashbulb.cores import usable_cores
 from flashbulb.storage.run_directory import SPACES_FILE  # the last file that a run writes before its first iteration
-from flashbulb.studies.plan import Job, StudyPlan, flat_settings
+from flashbulb.studies.plan import Job, StudyPlan
 
 
 class RunExit(NamedTuple):
@@ -61,12 +60,20 @@ def run_options(config: Config) -> list[str]:
     words: list[str] = []
     for field, value in flat_settings(config).items():
         if field.partition(".")[0] not in unused and value != defaults.get(field):
-            words += [f"--{'no-' if value is False else ''}{field.replace('_', '-')}", *_option_values(value)]
+            part, _, name = field.partition(".")
+            several = part == "cost_limit" and name  # a limit for each of several costs
+            words += ["--cost-limit", f"{name}={value}"] if several else [_option_name(field, value), *_values(value)]
     return words
 
 
-def _option_values(value: Any) -> list[str]:
-    if isinstance(value, bool):  # a flag: --x, or --no-x where it is on by default
+def _option_name(field: str, value: Any) -> str:
+    """--part.field, or --part.no-field for a flag that is on by default."""
+    *part, name = field.replace("_", "-").split(".")
+    return "--" + ".".join([*part, f"no-{name}" if value is False else name])
+
+
+def _values(value: Any) -> list[str]:
+    if isinstance(value, bool):
         return []
     return [str(item) for item in value] if isinstance(value, tuple | list) else [str(value)]
 
@@ -106,14 +113,12 @@ class RunningJob(NamedTuple):
 class LocalPool:
     """Processes on this machine, one thread each.
 
-    If they take all cores, each is pinned to one, where the operating system allows it. Fewer are left to the operating
-    system: two studies side by side would otherwise pin their runs to the same core.
+    None is pinned to a core: two studies side by side would choose the same ones, and leave others idle.
     """
 
     def __init__(self, plan: StudyPlan, processes: int | None = None) -> None:
         self.plan = plan
-        self.cores = usable_cores()
-        self.size: int = processes or len(self.cores)
+        self.size: int = processes or len(usable_cores())
         self.slots: dict[int, RunningJob] = {}
 
     def has_free_slot(self) -> bool:
@@ -122,9 +127,6 @@ class LocalPool:
     def start(self, job: Job) -> None:
         slot = min(set(range(self.size)) - set(self.slots))
         process = start_run(job.config, self.plan.run_path(job), self.plan.log_path(job))
-        if self.size >= len(self.cores) and hasattr(os, "sched_setaffinity"):
-            with contextlib.suppress(OSError):  # the process has already ended
-                os.sched_setaffinity(process.pid, {self.cores[slot % len(self.cores)]})
         self.slots[slot] = RunningJob(job, process)
 
     def poll(self) -> list[tuple[Job, RunExit]]:

@@ -10,11 +10,12 @@ from typing import Protocol
 from rich.console import Console
 
 from flashbulb.analysis.run_table import write_table
-from flashbulb.errors import Interrupted
+from flashbulb.errors import Interrupted, UsageError
 from flashbulb.plots.study_figures import draw_study_figure
+from flashbulb.shown_text import note_all
 from flashbulb.storage.checkpoint import Checkpoints
 from flashbulb.storage.run_directory import RunDirectory
-from flashbulb.storage.run_list import read_run
+from flashbulb.storage.run_list import read_run, readable_runs
 from flashbulb.studies.plan import Job, StudyPlan
 from flashbulb.studies.run_process import RunExit
 from flashbulb.studies.status import LiveTable, RunStatus
@@ -111,15 +112,23 @@ def _next_unlocked(plan: StudyPlan, waiting: deque[Job]) -> Job | None:
 
 
 def write_results(plan: StudyPlan) -> list[Path]:
-    """Write the table and the figures of all finished runs in the study's directory; return the files to look at."""
-    runs = [plan.path / "runs" / name for name in plan.labels]
-    runs = [run for run in runs if (run / "config.json").exists() and read_run(run).status == "finished"]
+    """Write the table and the figures of all finished runs in the study's directory; return the files to look at.
+
+    A run that cannot be read, and a figure for which there is nothing yet, are named and left out.
+    """
+    begun = [run for run in (plan.path / "runs" / name for name in plan.labels) if (run / "config.json").exists()]
+    readable, left_out = readable_runs(begun)
+    note_all(left_out)
+    runs = [run for run in readable if read_run(run).status == "finished"]
     if not runs:
         return []
     write_table(plan.path, runs, plan.labels)
     written = [plan.path / "table.md"]
     for kind in plan.kinds:
         path = plan.path / ("figure.png" if kind == plan.kinds[0] else f"figure-{kind}.png")
-        draw_study_figure(kind, runs, path, plan.labels)
-        written.append(path)
+        try:
+            draw_study_figure(kind, runs, path, plan.labels)
+            written.append(path)
+        except UsageError as error:
+            note_all([f"{path.name} is left out: {str(error).removeprefix('figure: ')}"])
     return written

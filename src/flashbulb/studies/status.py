@@ -46,8 +46,8 @@ class RunStatus(NamedTuple):
 
     @property
     def remaining(self) -> int:
-        """Iterations that are still to do."""
-        return 0 if self.state == "finished" else self.job.config.iterations - self.done
+        """Iterations that are still to do; a failed run has none until it is tried again."""
+        return 0 if self.state in ("finished", "failed") else self.job.config.iterations - self.done
 
     @property
     def steps_per_second(self) -> float:
