@@ -1,7 +1,8 @@
 """Adds finished runs to a directory of results: `python results/add_runs.py results/limit_paper STUDY_DIRECTORY...`.
 
-measures.csv and curves.csv get the new runs, where a run of the same name replaces the old one, and the tables are
-made again from all measures. So results of several sessions and machines become one table without the runs themselves.
+measures.csv, curves.csv and, where it was measured, bias.csv get the new runs, where a run of the same name replaces
+the old one, and the tables are made again from all measures. So results of several sessions and machines become one
+table without the runs themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +19,8 @@ CURVES = (
     *("run", "iteration", "steps", "return", "cost", "finished_cost", "cost_standard_error"),
     *("margin", "lambda", "beta", "memory_size"),
 )
+BIAS = ("critic_bias_rollout", "critic_bias_rollout_risky", "critic_bias_rollout_initial")
+BIAS = ("run", "iteration", "steps", *BIAS, "true_cost_value", "true_cost_value_risky", "true_cost_value_initial")
 TEXTS = {"run", "task", "label", "algorithm"}
 
 
@@ -25,21 +28,26 @@ def main(results: str, *studies: str) -> None:
     place = Path(results)
     place.mkdir(exist_ok=True)
     measured = {str(row["run"]): row for row in old_measures(place / "measures.csv")}
-    curves = rows_of(place / "curves.csv")
+    files = {"curves.csv": CURVES, "bias.csv": BIAS}
+    lines = {name: rows_of(place / name) for name in files}
     for study in map(Path, studies):
         labels = json.loads((study / "study.json").read_text())["labels"]
         runs = [study / "runs" / name for name in labels if (study / "runs" / name / "config.json").exists()]
         runs = [run for run in runs if read_run(run).status == "finished"]
         measured |= {str(row["run"]): row for row in tabulate(runs, labels)[0]}
         names = {run.name for run in runs}
-        curves = [row for row in curves if row["run"] not in names]
-        curves += [curve_row(run.name, row) for run in runs for row in rows_of(run / "metrics.csv")]
+        for name, columns in files.items():
+            lines[name] = [row for row in lines[name] if row["run"] not in names]
+            found = [line(run.name, row, columns) for run in runs for row in rows_of(run / "metrics.csv")]
+            lines[name] += [row for row in found if columns[-1] in row or name == "curves.csv"]
     rows = sorted(measured.values(), key=lambda row: (str(row["task"]), str(row["label"]), float(row["seed"])))
     write_tables_of(place, rows, summarise(rows))
-    with (place / "curves.csv").open("w", newline="") as file:
-        writer = csv.DictWriter(file, CURVES, lineterminator="\n", extrasaction="ignore")
-        writer.writeheader()
-        writer.writerows(curves)
+    for name, columns in files.items():
+        if lines[name]:
+            with (place / name).open("w", newline="") as file:
+                writer = csv.DictWriter(file, columns, lineterminator="\n", extrasaction="ignore")
+                writer.writeheader()
+                writer.writerows(lines[name])
 
 
 def old_measures(path: Path) -> list[TableRow]:
@@ -57,8 +65,10 @@ def rows_of(path: Path) -> list[dict[str, str]]:
     return [*csv.DictReader(path.read_text().splitlines())] if path.exists() else []
 
 
-def curve_row(run: str, row: dict[str, str]) -> dict[str, str]:
-    return {"run": run} | {name: f"{float(row[name]):g}" for name in CURVES[1:] if row.get(name)}
+def line(run: str, row: dict[str, str], columns: tuple[str, ...]) -> dict[str, str]:
+    """The columns of a row of metrics.csv that have a number."""
+    numbers = {name: float(row.get(name) or "nan") for name in columns[1:]}
+    return {"run": run} | {name: f"{number:g}" for name, number in numbers.items() if number == number}
 
 
 if __name__ == "__main__":
