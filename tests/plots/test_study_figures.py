@@ -7,6 +7,7 @@ from matplotlib.figure import Figure
 from flashbulb.errors import UsageError
 from flashbulb.plots.learning_curves import COLOURS, Curves, choose_colours
 from flashbulb.plots.study_figures import BIAS, coarsen, draw_study_figure, short_task
+from flashbulb.studies.catalogue import STUDIES
 from flashbulb.training.bias_monitor import COLUMNS
 from tests.studies.written_run import written_run
 
@@ -126,6 +127,12 @@ def test_labels_of_one_algorithm_have_colours_of_their_own():
     chosen = choose_colours({"k=1": "mice-cpo", "k=5": "mice-cpo", "k=10": "mice-cpo", "cpo": "cpo", "mine": "saute"})
     assert (chosen["cpo"], chosen["mine"]) == (COLOURS["cpo"], COLOURS["saute"])
     assert len(set(chosen.values())) == 5
+
+
+@pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)
+def test_every_label_of_a_study_has_a_colour_of_its_own(study):
+    chosen = choose_colours({variant.label: variant.algorithm for variant in study.variants})
+    assert len({colour.lower() for colour in chosen.values()}) == len(study.variants)
 
 
 def test_long_curves_become_means_of_neighbours():
