@@ -17,7 +17,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from statistics import mean, stdev
 
-POINT, CHEETAH = "SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1"
+POINT, CHEETAH, HOPPER = "SafetyPointGoal1-v0", "SafetyHalfCheetahVelocity-v1", "SafetyHopperVelocity-v1"
 EPISODES = 50
 # OmniSafe's table of on-policy algorithms: 1e7 steps, limit 25, five seeds; mean and standard deviation of return and
 # cost. Its evaluator takes the most likely actions, and costs on PointGoal1 are multiples of 1/50: they compare with
@@ -39,14 +39,23 @@ ppo-early-end  16.03 ± 8.60 / 19.17 ± 9.42     2447.25 ± 346.84 / 3.47 ± 4.9
 trpo           27.20 ± 0.44 / 45.88 ± 11.27    6490.76 ± 2507.18 / 734.26 ± 321.88
 ppo            25.44 ± 5.43 / 55.72 ± 35.55    6921.83 ± 1721.79 / 919.20 ± 173.08
 """
+_HOPPER_TABLE = """
+cpo            1713.71 ± 18.26 / 13.40 ± 5.82
+pid-lag        1713.29 ± 10.21 / 8.96 ± 4.28
+cup            1716.08 ± 5.93 / 7.48 ± 5.54
+saute          1650.91 ± 152.65 / 17.87 ± 1.33
+simmer-pid     1699.94 ± 24.25 / 17.04 ± 0.41
+"""
 
 
 def published() -> dict[tuple[str, str], str]:
     """(task, algorithm) -> "return / cost" as OmniSafe publishes them."""
     found = {}
-    for line in _TABLE.strip().splitlines():
-        name, *numbers = line.split()
-        found[POINT, name], found[CHEETAH, name] = " ".join(numbers[:7]), " ".join(numbers[7:])
+    for tasks, table in (((POINT, CHEETAH), _TABLE), ((HOPPER,), _HOPPER_TABLE)):
+        for line in table.strip().splitlines():
+            name, *numbers = line.split()
+            for k, task in enumerate(tasks):
+                found[task, name] = " ".join(numbers[7 * k : 7 * k + 7])
     return found
 
 

@@ -3,7 +3,7 @@
 import csv
 
 import pytest
-from benchmarks.learning import CHEETAH, POINT, evaluate_runs, learning_table, published
+from benchmarks.learning import CHEETAH, HOPPER, POINT, evaluate_runs, learning_table, published
 
 import flashbulb
 
@@ -25,11 +25,12 @@ def test_seeds_are_summed_up_and_published_results_are_beside_them():
 
 
 def test_every_published_cell_is_a_return_and_a_cost_with_their_deviations():
-    assert len(published()) == 30
+    assert len(published()) == 35
     for numbers in published().values():
         values = [float(number) for part in numbers.split(" / ") for number in part.split(" ± ")]
         assert len(values) == 4
     assert published()[CHEETAH, "trpo"] == "6490.76 ± 2507.18 / 734.26 ± 321.88"
+    assert published()[HOPPER, "saute"] == "1650.91 ± 152.65 / 17.87 ± 1.33"
 
 
 def test_a_policy_is_played_once(tmp_path, monkeypatch):

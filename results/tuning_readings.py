@@ -1,0 +1,56 @@
+"""Measures of tuning runs as one table: `python results/tuning_readings.py results/tuning_readings.csv RUN...`.
+
+A row per finished run: what was asked for besides the algorithm's defaults, and its measures. A table that exists
+keeps the rows of other runs, so that it grows over sessions.
+"""
+
+from __future__ import annotations
+
+import csv
+import sys
+from pathlib import Path
+
+import numpy as np
+
+from flashbulb.algorithms.registry import configure
+from flashbulb.analysis.run_measures import measures
+from flashbulb.config import Config, flat_settings
+from flashbulb.storage.run_directory import load_config
+from flashbulb.storage.run_list import read_metrics, read_run
+
+MEASURES = (
+    *("steps", "violation_rate", "violation_rate_late", "violation_rate_hundred", "mean_excess", "return", "cost"),
+    *("bias_unsafe", "intrinsic_return", "anticipation", "beta"),
+)
+PLACE = ("algorithm", "env", "seed", "steps", "name", "runs_dir", "threads", "cost_limit")
+
+
+def main(table: str, *runs: str) -> None:
+    place = Path(table)
+    rows = {row["run"]: row for row in csv.DictReader(place.read_text().splitlines())} if place.exists() else {}
+    for run in map(Path, runs):
+        if read_run(run).status == "finished":
+            rows[run.name] = row_of(run)
+    with place.open("w", newline="") as file:
+        writer = csv.DictWriter(file, list(next(iter(rows.values()))), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(sorted(rows.values(), key=lambda row: (row["task"], row["run"])))
+
+
+def row_of(run: Path) -> dict[str, str]:
+    config, found, cost = load_config(run), measures(run), read_metrics(run)["cost"]
+    numbers = {name: f"{found[name]:.5g}" for name in MEASURES}
+    numbers["cost_late"] = f"{np.mean(cost[len(cost) // 2 :]):.5g}"
+    names = {"run": run.name, "task": config.env, "algorithm": config.algorithm, "settings": settings_of(config)}
+    return names | {"seed": str(config.seed), "cost_limit": f"{config.limit:g}"} | numbers
+
+
+def settings_of(config: Config) -> str:
+    """What differs from the algorithm's defaults."""
+    usual = flat_settings(configure(config.algorithm, config.env))
+    found = flat_settings(config)
+    return " ".join(f"{name}={found[name]}" for name in found if found[name] != usual[name] and name not in PLACE)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
