@@ -1,9 +1,9 @@
 """What an algorithm changes against its base: `python results/effects.py DIRECTORY...`.
 
 A row per pair, task and length, from `measures.csv` of all directories: the number of seeds of each, then for every
-measure the mean of the base, that of the other, and the 95 % interval of the difference (Welch's; none with one seed).
-A run that several directories have counts once, from the first of them. The row "mean of N" is the change in shares of
-the base's mean, averaged over tasks, with Student's interval over tasks.
+measure the mean of the base, that of the other, and the 95 % interval of the difference (Welch's; none with fewer than
+three seeds). A run that several directories have counts once, from the first of them. The row "mean of N" is the change
+in shares of the base's mean, averaged over tasks, with Student's interval over tasks, where there are at least three.
 """
 
 from __future__ import annotations
@@ -26,9 +26,10 @@ PAIRS = (
     ("cpo", "mice-salient"),
     ("trpo-pid", "mice-salient"),
 )
+RATES = ("violation_rate", "violation_rate_hundred")  # shown in per cent
 MEASURES = {
-    "violation_rate": "violations",
-    "violation_rate_hundred": "of a hundred episodes",
+    "violation_rate": "violations, %",
+    "violation_rate_hundred": "of the mean of a hundred episodes, %",
     "mean_excess": "mean excess",
     "return": "return",
     "cost": "cost",
@@ -50,13 +51,13 @@ def main(*places: str) -> None:
             theirs, ours = (cells.get((task, label, steps), {}) for label in (base, other))
             if theirs and ours:
                 pairs = {name: (column(theirs, name), column(ours, name)) for name in MEASURES}
-                about = f"{task} {steps / 1e6:g}M", f"{base} → {other}", f"{len(theirs)}, {len(ours)}"
+                about = f"{short(task)}, {steps / 1e6:g}M", f"{base} → {other}", f"{len(theirs)}, {len(ours)}"
                 print_row(*about, *(compare(*pair) for pair in pairs.values()))
                 for name, (before, after) in pairs.items():
                     if len(before) and len(after) and before.mean():
                         changes[name].append(after.mean() / before.mean() - 1)
         tasks = max(map(len, changes.values()), default=0)
-        if tasks > 1:
+        if tasks > 2:
             print_row(f"mean of {tasks}", f"{base} → {other}", "", *(change(changes[name]) for name in MEASURES))
 
 
@@ -70,7 +71,7 @@ def gather(places: tuple[str, ...]) -> Cells:
 
 
 def column(seeds: Seeds, name: str) -> np.ndarray:
-    values = np.array([row[name] for row in seeds.values()])
+    values = np.array([row[name] for row in seeds.values()]) * (100 if name in RATES else 1)
     return values[~np.isnan(values)]
 
 
@@ -79,17 +80,22 @@ def compare(before: np.ndarray, after: np.ndarray) -> str:
     if not len(before) or not len(after):
         return ""
     text = f"{number(before.mean())} → {number(after.mean())}"
-    if min(len(before), len(after)) < 2:
+    if min(len(before), len(after)) < 3:
         return text
     low, high = stats.ttest_ind(after, before, equal_var=False).confidence_interval()
     return f"{text} [{number(low)}, {number(high)}]"
 
 
 def change(shares: list[float]) -> str:
-    if not shares:
+    if len(shares) < 3:
         return ""
     found = student_interval(np.array(shares))
     return f"{found.mean:+.0%}" + ("" if found.low is None else f" [{found.low:+.0%}, {found.high:+.0%}]")
+
+
+def short(task: str) -> str:
+    """SafetyHopperVelocity-v1 is Hopper in a table."""
+    return task.split("-")[0].removeprefix("Safety").removesuffix("Velocity")
 
 
 def number(value: float) -> str:
