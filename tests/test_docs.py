@@ -160,7 +160,7 @@ def test_options_named_in_the_docs_exist(capsys):
             parse_train([name, "TASK", "--help"])
     known = set(re.findall(r"--[a-z][a-z0-9.-]*", capsys.readouterr().out))
     elsewhere = {"--episodes", "--to", "--json", "--video", "--states", "--rollouts", "--checkpoint", "--help"}
-    elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations"}
+    elsewhere |= {"--algo", "--env-id", "--omnisafe-python", "--seed", "--turns", "--iterations", "--no-parts"}
     elsewhere |= {"--env", "--cost"}  # of evaluate, bias and resume; of memory
     elsewhere |= {"--scale", "--status", "--tasks", "--algorithms", "--seeds", "--on", "--ray-address"}  # of study
     elsewhere |= {
