@@ -13,6 +13,8 @@ from flashbulb.errors import UsageError
 
 FigureKind = Literal["curves", "bars", "bias", "time", "frontier"]  # see plots/study_figures.py
 NO_SETTINGS: Mapping[str, Any] = MappingProxyType({})
+# CPO's step in the authors' code (docs/method.md, "Readings").
+_AUTHORS_STEP: Mapping[str, Any] = {"trust_region": {"scale": "episode", "recover": "infeasible"}}
 
 
 class Variant(NamedTuple):
@@ -133,6 +135,8 @@ _ALL = (
             *_algorithms(*BASES, "mice-salient"),
             # The paper's gamma^n takes the balancing factor to a hundredth within 500 iterations.
             Variant("mice-cpo", "mice-cpo, discount 1", {"balance": {"discount": 1.0}}),
+            Variant("cpo", "cpo, authors", _AUTHORS_STEP),
+            Variant("mice-cpo-authors", "mice-cpo, authors", _AUTHORS_STEP),
         ),
         (*GYM, *MUJOCO),
     ),
