@@ -1,7 +1,8 @@
 """Measures of tuning runs as one table: `python results/tuning_readings.py results/tuning_readings.csv RUN...`.
 
-A row per finished run: what was asked for besides the algorithm's defaults, and its measures. A table that exists
-keeps the rows of other runs, so that it grows over sessions.
+A row per finished run: what was asked for besides the algorithm's defaults, and its measures. Violations and excess are
+of a limit of 25, also where `cost_limit`, the limit of the run, is another. A table that exists keeps the rows of other
+runs, so that it grows over sessions.
 """
 
 from __future__ import annotations
@@ -18,10 +19,8 @@ from flashbulb.config import Config, flat_settings
 from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.run_list import read_metrics, read_run
 
-MEASURES = (
-    *("steps", "violation_rate", "violation_rate_late", "violation_rate_hundred", "mean_excess", "return", "cost"),
-    *("bias_unsafe", "intrinsic_return", "anticipation", "beta"),
-)
+LIMIT = 25.0
+MEASURES = ("steps", "return", "cost", "bias_unsafe", "intrinsic_return", "anticipation", "beta")
 PLACE = ("algorithm", "env", "seed", "steps", "name", "runs_dir", "threads", "cost_limit")
 
 
@@ -39,8 +38,15 @@ def main(table: str, *runs: str) -> None:
 
 def row_of(run: Path) -> dict[str, str]:
     config, found, cost = load_config(run), measures(run), read_metrics(run)["cost"]
-    numbers = {name: f"{found[name]:.5g}" for name in MEASURES}
-    numbers["cost_late"] = f"{np.mean(cost[len(cost) // 2 :]):.5g}"
+    late = cost[len(cost) // 2 :]
+    safety = {
+        "violation_rate": np.mean(cost > LIMIT),
+        "violation_rate_late": np.mean(late > LIMIT),
+        "violation_rate_hundred": found["violation_rate_hundred"] if config.limit == LIMIT else np.nan,
+        "mean_excess": np.mean(np.maximum(cost - LIMIT, 0)),
+        "cost_late": np.mean(late),
+    }
+    numbers = {name: f"{value:.5g}" for name, value in ({name: found[name] for name in MEASURES} | safety).items()}
     names = {"run": run.name, "task": config.env, "algorithm": config.algorithm, "settings": settings_of(config)}
     return names | {"seed": str(config.seed), "cost_limit": f"{config.limit:g}"} | numbers
 
