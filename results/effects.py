@@ -20,6 +20,7 @@ from flashbulb.analysis.statistics import student_interval
 
 PAIRS = (
     ("cpo", "mice-cpo"),
+    ("cpo, authors", "mice-cpo, authors"),
     ("cpo", "mice-cpo, discount 1"),
     ("pid-lag", "mice-pid"),
     ("pid-lag", "pid-lag-twin"),
