@@ -1,8 +1,8 @@
 """Adds finished runs to a directory of results: `python results/add_runs.py results/limit_paper STUDY_DIRECTORY...`.
 
-measures.csv, curves.csv and, where it was measured, bias.csv get the new runs, where a run of the same name replaces
-the old one, and the tables are made again from all measures. So results of several sessions and machines become one
-table without the runs themselves.
+measures.csv, curves.csv and, where there are such measurements, bias.csv and evaluations.csv get the new runs, where a
+run of the same name replaces the old one, and the tables are made again from all measures. So results of several
+sessions and machines become one table without the runs themselves.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ CURVES = (
 )
 BIAS = ("critic_bias_rollout", "critic_bias_rollout_risky", "critic_bias_rollout_initial")
 BIAS = ("run", "iteration", "steps", *BIAS, "true_cost_value", "true_cost_value_risky", "true_cost_value_initial")
+EVALUATIONS = ("run", "episodes", "return", "cost")  # as written by benchmarks/learning.py
 TEXTS = {"run", "task", "label", "algorithm"}
 
 
@@ -28,7 +29,7 @@ def main(results: str, *studies: str) -> None:
     place = Path(results)
     place.mkdir(exist_ok=True)
     measured = {str(row["run"]): row for row in old_measures(place / "measures.csv")}
-    files = {"curves.csv": CURVES, "bias.csv": BIAS}
+    files = {"curves.csv": CURVES, "bias.csv": BIAS, "evaluations.csv": EVALUATIONS}
     lines = {name: rows_of(place / name) for name in files}
     for study in map(Path, studies):
         labels = json.loads((study / "study.json").read_text())["labels"]
@@ -39,6 +40,8 @@ def main(results: str, *studies: str) -> None:
         for name, columns in files.items():
             lines[name] = [row for row in lines[name] if row["run"] not in names]
             found = [line(run.name, row, columns) for run in runs for row in rows_of(run / "metrics.csv")]
+            if name == "evaluations.csv":
+                found = [line(row["run"], row, columns) for row in rows_of(study / name) if row["run"] in names]
             lines[name] += [row for row in found if columns[-1] in row or name == "curves.csv"]
     rows = sorted(measured.values(), key=lambda row: (str(row["task"]), str(row["label"]), float(row["seed"])))
     write_tables_of(place, rows, summarise(rows))

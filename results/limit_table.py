@@ -1,4 +1,4 @@
-"""The table of "Under the limit while it learns" in docs/results.md: `python results/limit_table.py DIRECTORY...`.
+"""The first table of docs/results_limit.md: `python results/limit_table.py DIRECTORY...`.
 
 A row per task and label: number of seeds, then the mean over seeds and their range of the share of iterations above the
 limit (in brackets that of the mean of the last hundred finished episodes), of the cost and of the return.
