@@ -20,7 +20,16 @@ CURVES = (
     *("margin", "lambda", "beta", "memory_size"),
 )
 BIAS = ("critic_bias_rollout", "critic_bias_rollout_risky", "critic_bias_rollout_initial")
-BIAS = ("run", "iteration", "steps", *BIAS, "true_cost_value", "true_cost_value_risky", "true_cost_value_initial")
+BIAS = (
+    "run",
+    "iteration",
+    "steps",
+    *BIAS,
+    "critic_r2",
+    "true_cost_value",
+    "true_cost_value_risky",
+    "true_cost_value_initial",
+)
 EVALUATIONS = ("run", "episodes", "return", "cost")  # as written by benchmarks/learning.py
 TEXTS = {"run", "task", "label", "algorithm"}
 
