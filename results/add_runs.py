@@ -19,16 +19,9 @@ CURVES = (
     *("run", "iteration", "steps", "return", "cost", "finished_cost", "cost_standard_error"),
     *("margin", "lambda", "beta", "memory_size"),
 )
-BIAS = ("critic_bias_rollout", "critic_bias_rollout_risky", "critic_bias_rollout_initial")
 BIAS = (
-    "run",
-    "iteration",
-    "steps",
-    *BIAS,
-    "critic_r2",
-    "true_cost_value",
-    "true_cost_value_risky",
-    "true_cost_value_initial",
+    *("run", "iteration", "steps", "critic_bias_rollout", "critic_bias_rollout_risky", "critic_bias_rollout_initial"),
+    *("critic_r2", "true_cost_value", "true_cost_value_risky", "true_cost_value_initial"),
 )
 EVALUATIONS = ("run", "episodes", "return", "cost")  # as written by benchmarks/learning.py
 TEXTS = {"run", "task", "label", "algorithm"}
