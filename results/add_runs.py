@@ -1,4 +1,4 @@
-"""Adds finished runs to a directory of results: `python results/add_runs.py results/limit_paper STUDY_DIRECTORY...`.
+"""Adds finished runs to a directory of results: `python -m results.add_runs results/limit_paper STUDY_DIRECTORY...`.
 
 measures.csv, curves.csv and, where there are such measurements, bias.csv and evaluations.csv get the new runs, where a
 run of the same name replaces the old one, and the tables are made again from all measures. So results of several
@@ -11,6 +11,8 @@ import csv
 import json
 import sys
 from pathlib import Path
+
+from results.tables import Row, rows_of
 
 from flashbulb.analysis.run_table import TableRow, summarise, tabulate, write_tables_of
 from flashbulb.storage.run_list import read_run
@@ -66,11 +68,7 @@ def value(name: str, text: str) -> str | float:
     return int(text) if name == "seed" else float(text or "nan")
 
 
-def rows_of(path: Path) -> list[dict[str, str]]:
-    return [*csv.DictReader(path.read_text().splitlines())] if path.exists() else []
-
-
-def line(run: str, row: dict[str, str], columns: tuple[str, ...]) -> dict[str, str]:
+def line(run: str, row: Row, columns: tuple[str, ...]) -> Row:
     """The columns of a row of metrics.csv that have a number."""
     numbers = {name: float(row.get(name) or "nan") for name in columns[1:]}
     return {"run": run} | {name: f"{number:g}" for name, number in numbers.items() if number == number}

@@ -1,4 +1,4 @@
-"""The cost critic against rollouts: `python results/bias_table.py DIRECTORY...`.
+"""The cost critic against rollouts: `python -m results.bias_table DIRECTORY...`.
 
 A row per task and label from `bias.csv` and `measures.csv` of all directories: V_C minus the true cost to go, with the
 truth in brackets, at visited, initial and risky states, and R^2, the share of the variance of the costs to go in fresh
@@ -8,16 +8,14 @@ of several seeds follows.
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from results.tables import Row, print_row, rows_of, short
 
 STATES = {"": "visited states", "_initial": "initial states", "_risky": "risky states"}
-
-Row = dict[str, str]
 
 
 def main(*places: str) -> None:
@@ -34,9 +32,8 @@ def main(*places: str) -> None:
     print_row("task", "algorithm", "seeds", *STATES.values(), "R²")
     print_row(*["---"] * (4 + len(STATES)))
     for (task, label), seeds in sorted(cells.items()):
-        task = task.split("-")[0].removeprefix("Safety").removesuffix("Velocity")
         found = [bias(seeds, state) for state in STATES]
-        print_row(task, label, str(len(seeds)), *found, spread(means(seeds, "critic_r2")))
+        print_row(short(task), label, str(len(seeds)), *found, spread(means(seeds, "critic_r2")))
 
 
 def bias(seeds: dict[int, list[Row]], state: str) -> str:
@@ -55,14 +52,6 @@ def spread(values: np.ndarray) -> str:
         return "-"
     text = f"{values.mean():+.2f}"
     return text if len(values) == 1 else f"{text} [{values.min():+.2f}, {values.max():+.2f}]"
-
-
-def rows_of(path: Path) -> list[Row]:
-    return [*csv.DictReader(path.read_text().splitlines())] if path.exists() else []
-
-
-def print_row(*cells: str) -> None:
-    print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

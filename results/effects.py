@@ -1,4 +1,4 @@
-"""What an algorithm changes against its base: `python results/effects.py DIRECTORY...`.
+"""What an algorithm changes against its base: `python -m results.effects DIRECTORY...`.
 
 A row per pair, task and length, from `measures.csv` of all directories: the number of seeds of each, then for every
 measure the mean of the base, that of the other, and the 95 % interval of the difference (Welch's; none with fewer than
@@ -8,12 +8,12 @@ in shares of the base's mean, averaged over tasks, with Student's interval over 
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+from results.tables import print_row, rows_of, short
 from scipy import stats
 
 from flashbulb.analysis.statistics import student_interval
@@ -65,7 +65,7 @@ def main(*places: str) -> None:
 def gather(places: tuple[str, ...]) -> Cells:
     cells: Cells = defaultdict(dict)
     for place in map(Path, places):
-        for row in csv.DictReader((place / "measures.csv").read_text().splitlines()):
+        for row in rows_of(place / "measures.csv"):
             key = row["task"], row["label"], int(float(row["steps"]))
             cells[key].setdefault(int(row["seed"]), {name: float(row.get(name) or "nan") for name in MEASURES})
     return cells
@@ -94,17 +94,8 @@ def change(shares: list[float]) -> str:
     return f"{found.mean:+.0%}" + ("" if found.low is None else f" [{found.low:+.0%}, {found.high:+.0%}]")
 
 
-def short(task: str) -> str:
-    """SafetyHopperVelocity-v1 is Hopper in a table."""
-    return task.split("-")[0].removeprefix("Safety").removesuffix("Velocity")
-
-
 def number(value: float) -> str:
     return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
-def print_row(*cells: str) -> None:
-    print(f"| {' | '.join(cells)} |")
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Curves of return, cost and bias from tables: `python results/figures.py OUTPUT.png LABEL,LABEL... DIRECTORY...`.
+"""Curves of return, cost and bias from tables: `python -m results.figures OUTPUT.png LABEL,LABEL... DIRECTORY...`.
 
 A row of panels per task, from `curves.csv` (or `curves_*.csv`) and `bias.csv` of all directories; the limit is dashed.
 Lines are interquartile means over seeds, as in `flashbulb study`. Where two directories have the same seed of an
@@ -7,26 +7,23 @@ algorithm on a task, the first counts. So figures outlive the runs, and one has 
 
 from __future__ import annotations
 
-import csv
 import sys
 from collections import defaultdict
-from collections.abc import Iterator
 from itertools import groupby
 from pathlib import Path
 
 import numpy as np
+from results.tables import LIMIT, Row, rows_of, short
 
 from flashbulb.plots.learning_curves import Curves, choose_colours, draw_panel, new_figure, save_figure
-from flashbulb.plots.study_figures import coarsen, short_task
+from flashbulb.plots.study_figures import coarsen
 
-LIMIT = 25.0  # of all runs in results/
 PANELS = {
     "return": "episode return",
     "cost": "episode cost",
     "critic_bias_rollout_risky": "$V_C$ minus truth, risky states",
 }
 
-Row = dict[str, str]
 Key = tuple[str, str, str]  # task, label, seed
 Series = tuple[np.ndarray, np.ndarray]  # steps, values
 
@@ -43,7 +40,7 @@ def main(output: str, wanted: str, *places: str) -> None:
         for axes, name in zip(row, shown, strict=True):
             group = {label: curves(label, name, panels[name], task) for label in labels}
             drawn = {label: found for label, found in group.items() if found is not None}
-            axes.set(title=short_task(task), ylabel=PANELS[name])
+            axes.set(title=short(task), ylabel=PANELS[name])
             if not drawn:
                 axes.set_axis_off()
                 continue
@@ -74,12 +71,6 @@ def series_of(name: str, places: tuple[str, ...]) -> dict[Key, Series]:
 
 def key_of(row: Row) -> Key:
     return row["task"], row.get("label") or row["recipe"], row["seed"]
-
-
-def rows_of(path: Path) -> Iterator[Row]:
-    if path.exists():
-        with path.open(newline="") as file:
-            yield from csv.DictReader(file)
 
 
 def curves(label: str, name: str, series: dict[Key, Series], task: str) -> Curves | None:

@@ -1,4 +1,4 @@
-"""Return against cost of every run in some tables of measures: `python results/frontier.py OUTPUT.png MEASURES.csv...`.
+"""Return against cost of every run in some tables of measures: `python -m results.frontier OUTPUT.png MEASURES.csv...`.
 
 One panel per task that has runs of three labels or more, over the last tenth of each run; a small dot per run, the
 mean of a label large. All tables must be of runs of one length; where two have the same seed, the later one counts.
@@ -7,20 +7,19 @@ Learners whose cost is above twice the limit are named with their numbers instea
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
 
 from matplotlib.figure import Figure
+from results.tables import LIMIT, rows_of
 
 from flashbulb.plots.learning_curves import choose_colours
 
-LIMIT = 25.0  # of all runs in results/
 MARKERS = "os^DvP*X<>"
 
 
 def main(output: str, *tables: str) -> None:
-    rows = [row for table in tables for row in csv.DictReader(Path(table).read_text().splitlines())]
+    rows = [row for table in tables for row in rows_of(Path(table))]
     for row in rows:
         row.setdefault("algorithm", row.get("recipe", ""))  # the name of the column in older tables
     rows = [*{(row["task"], row["label"], row["seed"]): row for row in rows}.values()]

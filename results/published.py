@@ -6,13 +6,11 @@ have the same seed, the first counts.
 
 from __future__ import annotations
 
-import csv
 import sys
 from pathlib import Path
 
 from benchmarks.learning import learning_table
-
-Row = dict[str, str]
+from results.tables import Row, rows_of
 
 
 def main(*places: str) -> None:
@@ -26,10 +24,6 @@ def main(*places: str) -> None:
                 measured[key], played[row["run"]] = row, evaluations[row["run"]]
     rows = [measured[key] for key in sorted(measured)]
     print(learning_table(rows, played.values()), end="")
-
-
-def rows_of(path: Path) -> list[Row]:
-    return [*csv.DictReader(path.read_text().splitlines())] if path.exists() else []
 
 
 if __name__ == "__main__":

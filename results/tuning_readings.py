@@ -1,4 +1,4 @@
-"""Measures of tuning runs as one table: `python results/tuning_readings.py results/tuning_readings.csv RUN...`.
+"""Measures of tuning runs as one table: `python -m results.tuning_readings results/tuning_readings.csv RUN...`.
 
 A row per finished run: what was asked for besides the algorithm's defaults, and its measures. Violations and excess are
 of a limit of 25, also where `cost_limit`, the limit of the run, is another. A table that exists keeps the rows of other
@@ -12,6 +12,7 @@ import sys
 from pathlib import Path
 
 import numpy as np
+from results.tables import LIMIT, Row, rows_of
 
 from flashbulb.algorithms.registry import configure
 from flashbulb.analysis.run_measures import measures
@@ -19,14 +20,13 @@ from flashbulb.config import Config, flat_settings
 from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.run_list import read_metrics, read_run
 
-LIMIT = 25.0
 MEASURES = ("steps", "return", "cost", "bias_unsafe", "intrinsic_return", "anticipation", "beta")
 PLACE = ("algorithm", "env", "seed", "steps", "name", "runs_dir", "threads", "cost_limit")
 
 
 def main(table: str, *runs: str) -> None:
     place = Path(table)
-    rows = {row["run"]: row for row in csv.DictReader(place.read_text().splitlines())} if place.exists() else {}
+    rows = {row["run"]: row for row in rows_of(place)}
     for run in map(Path, runs):
         if read_run(run).status == "finished":
             rows[run.name] = row_of(run)
@@ -36,7 +36,7 @@ def main(table: str, *runs: str) -> None:
         writer.writerows(sorted(rows.values(), key=lambda row: (row["task"], row["run"])))
 
 
-def row_of(run: Path) -> dict[str, str]:
+def row_of(run: Path) -> Row:
     config, found, cost = load_config(run), measures(run), read_metrics(run)["cost"]
     late = cost[len(cost) // 2 :]
     safety = {

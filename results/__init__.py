@@ -1,0 +1,1 @@
+"""What was really run, and the scripts that make tables and figures of it."""
