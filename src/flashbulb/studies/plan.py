@@ -36,7 +36,7 @@ class StudyScale(NamedTuple):
 
     steps: int
     seeds: tuple[int, ...]
-    bias_every: int  # iterations; a measurement takes about as long as ten of them
+    bias_every: int  # iterations; a measurement takes as long as 5 (PointCircle1) to 30 (Hopper) of them
     settings: Mapping[str, Any] = NO_SETTINGS
 
 
