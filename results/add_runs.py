@@ -12,10 +12,9 @@ import json
 import sys
 from pathlib import Path
 
-from results.tables import Row, rows_of
-
 from flashbulb.analysis.run_table import TableRow, summarise, tabulate, write_tables_of
 from flashbulb.storage.run_list import read_run
+from results.tables import Row, rows_of
 
 CURVES = (
     *("run", "iteration", "steps", "return", "cost", "finished_cost", "cost_standard_error"),

@@ -13,6 +13,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+
 from results.tables import Row, print_row, rows_of, short
 
 STATES = {"": "visited states", "_initial": "initial states", "_risky": "risky states"}

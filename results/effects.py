@@ -13,10 +13,10 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
-from results.tables import print_row, rows_of, short
 from scipy import stats
 
 from flashbulb.analysis.statistics import student_interval
+from results.tables import print_row, rows_of, short
 
 PAIRS = (
     ("cpo", "mice-cpo"),

@@ -13,10 +13,10 @@ from itertools import groupby
 from pathlib import Path
 
 import numpy as np
-from results.tables import LIMIT, Row, rows_of, short
 
 from flashbulb.plots.learning_curves import Curves, choose_colours, draw_panel, new_figure, save_figure
 from flashbulb.plots.study_figures import coarsen
+from results.tables import LIMIT, Row, rows_of, short
 
 PANELS = {
     "return": "episode return",

@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 from matplotlib.figure import Figure
-from results.tables import LIMIT, rows_of
 
 from flashbulb.plots.learning_curves import choose_colours
+from results.tables import LIMIT, rows_of
 
 MARKERS = "os^DvP*X<>"
 

@@ -11,6 +11,7 @@ from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
+
 from results.tables import Row, print_row, rows_of
 
 

@@ -10,6 +10,7 @@ import sys
 from pathlib import Path
 
 from benchmarks.learning import learning_table
+
 from results.tables import Row, rows_of
 
 

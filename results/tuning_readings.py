@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 
 import numpy as np
-from results.tables import LIMIT, Row, rows_of
 
 from flashbulb.algorithms.registry import configure
 from flashbulb.analysis.run_measures import measures
 from flashbulb.config import Config, flat_settings
 from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.run_list import read_metrics, read_run
+from results.tables import LIMIT, Row, rows_of
 
 MEASURES = ("steps", "return", "cost", "bias_unsafe", "intrinsic_return", "anticipation", "beta")
 PLACE = ("algorithm", "env", "seed", "steps", "name", "runs_dir", "threads", "cost_limit")
