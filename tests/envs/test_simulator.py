@@ -120,6 +120,34 @@ def test_awake_sleeping_and_too_many_threads_do_the_same(threads):
         np.testing.assert_array_equal(shared, lone)
 
 
+@SIMULATORS
+@pytest.mark.parametrize("count", [0, 1, NUM_ENVS])
+@pytest.mark.parametrize("threads", [1, 3])
+def test_work_meanwhile_is_done_once_and_changes_no_row(simulator_class, threads, count):
+    model, states, controls = _batch("Swimmer")
+    alone, done = states.copy(), []
+    for rows, meanwhile in ((alone, None), (states, lambda: done.append(time.sleep(0.001)))):
+        simulator = simulator_class(model, rows, np.zeros((NUM_ENVS, 0)), (), StepPlan(4), threads)
+        simulator.indices[:], simulator.controls[:, 0] = np.arange(NUM_ENVS), controls
+        simulator.step(count, meanwhile)
+        simulator.close()
+    assert len(done) == 1
+    np.testing.assert_array_equal(states, alone)
+
+
+def test_where_work_meanwhile_fails_no_thread_still_steps_a_row():
+    model, states, controls = _batch("Swimmer")
+    simulator = CompiledSimulator(model, states, np.zeros((NUM_ENVS, 0)), (), StepPlan(4), 3)
+    simulator.indices[:], simulator.controls[:, 0] = np.arange(NUM_ENVS), controls
+    with pytest.raises(ZeroDivisionError):
+        simulator.step(NUM_ENVS, lambda: 1 / 0)
+    after = states.copy()
+    time.sleep(0.02)
+    np.testing.assert_array_equal(states, after)
+    assert states[:, 0].min() > 0  # the clock: every row was stepped
+    simulator.close()
+
+
 def _worker_threads():
     return [thread for thread in threading.enumerate() if thread.name == "flashbulb-simulator"]
 

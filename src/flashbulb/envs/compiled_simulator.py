@@ -18,7 +18,7 @@ import platform
 import threading
 import time
 import weakref
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -204,10 +204,15 @@ def _take_rows(counters: np.ndarray, rows: tuple, scratch: tuple, plan: tuple) -
 
 
 @jit
-def _run_call(counters: np.ndarray, count: int, rows: tuple, scratch: tuple, plan: tuple) -> None:
-    """The calling thread's part of a step."""
+def _offer(counters: np.ndarray, count: int) -> None:
+    """Let the worker threads take rows."""
     atomic_store(counters, _DONE, 0)
-    atomic_store(counters, _LEFT, count)  # from here on the worker threads take rows as well
+    atomic_store(counters, _LEFT, count)
+
+
+@jit
+def _run_call(counters: np.ndarray, rows: tuple, scratch: tuple, plan: tuple) -> None:
+    """The calling thread's part of a step."""
     _take_rows(counters, rows, scratch, plan)
 
 
@@ -306,16 +311,22 @@ class CompiledSimulator:
         self._workers = [_WorkerThread(self._counters, self._rows, scratch, self._plan) for scratch in others]
         self.close = weakref.finalize(self, _stop, self._workers)
 
-    def step(self, count: int) -> None:
-        if count < 2 or not self._workers:
+    def step(self, count: int, meanwhile: Callable[[], None] | None = None) -> None:
+        helpers = self._workers[: count if meanwhile else max(count - 1, 0)]
+        if not helpers:
+            if meanwhile:
+                meanwhile()
             _run_serial(count, self._rows, self._scratch, self._plan)
             return
-        for worker in self._workers[: count - 1]:
+        for worker in helpers:
             if worker.asleep:
                 worker.wake()
+        _offer(self._counters, count)
         try:
-            _run_call(self._counters, count, self._rows, self._scratch, self._plan)
+            if meanwhile:
+                meanwhile()
         finally:  # after Ctrl-C, too, no thread may still be stepping a row
+            _run_call(self._counters, self._rows, self._scratch, self._plan)
             while not _all_done(self._counters, count):
                 time.sleep(0)  # yield the core to a thread that shares it
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import copy
 import enum
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, Protocol, get_args
 
 import mujoco
@@ -73,8 +73,11 @@ class Simulator(Protocol):
     controls: np.ndarray  # (n, control_rows, size of control_spec)
     warmstarts: np.ndarray  # (n, nv)
 
-    def step(self, count: int) -> None:
-        """Advance the first `count` of `indices` by one environment step."""
+    def step(self, count: int, meanwhile: Callable[[], None] | None = None) -> None:
+        """Advance the first `count` of `indices` by one environment step.
+
+        `meanwhile` is work on other rows, which the calling thread does while other threads begin with these.
+        """
         ...
 
     def sense(self, count: int) -> None:
@@ -152,11 +155,13 @@ class RolloutSimulator:
         # With nthread=0 the calling thread does the work; a pool of one thread would only add a hand-over.
         self._pool = Rollout(nthread=threads if threads > 1 else 0)
 
-    def step(self, count: int) -> None:
+    def step(self, count: int, meanwhile: Callable[[], None] | None = None) -> None:
+        if meanwhile:
+            meanwhile()
         if self._fields or self._plan.carry_warmstart:
             for row in range(count):
                 self._step_row(row, self._plan)
-        else:
+        elif count:  # `mujoco.rollout` does not survive an empty batch
             rows, substeps = self.indices[:count], self._plan.substeps
             row_of_substep = np.minimum(np.arange(substeps), self._plan.control_rows - 1)
             controls = np.ascontiguousarray(self.controls[:count, row_of_substep])

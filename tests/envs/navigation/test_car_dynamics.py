@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from flashbulb.envs.navigation import Navigation
-from flashbulb.envs.navigation.car_dynamics import car_clear_of_box, car_clear_of_button, step_cars
+from flashbulb.envs.navigation.car_dynamics import car_clear_of_box, car_clear_of_button, disturbed_first, step_cars
 from flashbulb.envs.navigation.mujoco_physics import SUBSTEPS, MujocoPhysics
 from flashbulb.envs.navigation.task_state import TaskState
 
@@ -14,10 +14,12 @@ NUM_ENVS = 40
 
 def _compiled_step(env, state, actions, substeps=SUBSTEPS):
     """Step all rows of `state` that need no simulator; returns which these are."""
-    count = len(actions)
-    to_simulate, physics = np.empty(count, np.int64), env.physics
-    left = step_cars(state, env.rules, physics.boxes, physics.car, np.arange(count), actions, substeps, to_simulate)
-    return np.setdiff1d(np.arange(count), to_simulate[:left])
+    (to_simulate, order), physics = np.empty((2, len(actions)), np.int64), env.physics
+    indices = np.arange(len(actions))
+    disturbed = disturbed_first(state, env.rules, physics.boxes, indices, order)
+    indices = np.sort(order[disturbed:])
+    left = step_cars(state, env.rules, physics.boxes, physics.car, indices, actions[indices], substeps, to_simulate)
+    return np.delete(indices, to_simulate[:left])
 
 
 def _solve_exactly(model):

@@ -57,11 +57,19 @@ class CarPhysics:
         self.rules, self.state, self.simulator = rules, state, simulator
         self.boxes = box_path("Car", level, simulator.backend)
         self.car = new_car(simulator.model)
-        self._to_simulate = np.empty(len(state.physics), np.int64)
+        self._to_simulate, self._order = np.empty((2, len(state.physics)), np.int64)
 
     def advance(self, indices: np.ndarray, actions: np.ndarray) -> None:
         """One step of these environments, under one action each."""
-        left = self._step(indices, actions, SUBSTEPS)
+        count = disturbed_first(self.state, self.rules, self.boxes, indices, self._order)
+        disturbed, others = self._order[:count], self._order[count : len(indices)]
+        left = others[:0]
+
+        def move_others() -> None:
+            nonlocal left
+            left = others[self._step(indices[others], actions[others], SUBSTEPS)]
+
+        self.simulator.advance(indices[disturbed], actions[disturbed], move_others)
         if len(left):
             self.simulator.advance(indices[left], actions[left])
 
@@ -72,11 +80,28 @@ class CarPhysics:
             self.simulator.sense(indices[left], actions[left])
 
     def _step(self, indices: np.ndarray, actions: np.ndarray, substeps: int) -> np.ndarray:
+        """Positions in `indices` of those that must be simulated."""
         count = step_cars(self.state, self.rules, self.boxes, self.car, indices, actions, substeps, self._to_simulate)
         return self._to_simulate[:count]
 
     def close(self) -> None:
         self.simulator.close()
+
+
+@jit
+def disturbed_first(state: TaskState, rules: Rules, boxes: BoxPath, indices: np.ndarray, order: np.ndarray) -> int:
+    """Sort the positions in `indices`: first those of environments in which a box is not on its path, whose number is
+    returned."""
+    count, last = 0, len(indices)
+    for m in range(len(indices)):
+        i = indices[m]
+        if boxes_undisturbed(state.physics[i], state.objects[i], rules, boxes):
+            last -= 1
+            order[last] = m
+        else:
+            order[count] = m
+            count += 1
+    return count
 
 
 @jit
@@ -90,7 +115,8 @@ def step_cars(
     substeps: int,
     to_simulate: np.ndarray,
 ) -> int:
-    """Move the Cars that touch nothing but the floor by so many substeps and write their sensors.
+    """Move the Cars that touch nothing but the floor by so many substeps and write their sensors; their boxes are on
+    their paths.
 
     Environments that must be simulated stay unchanged; their positions in `indices` are written to `to_simulate`, and
     their number is returned. `car` is the array of a Car as `new_car` makes it; a copy is the memory of all of them.
@@ -99,11 +125,8 @@ def step_cars(
     for m in range(len(indices)):
         i = indices[m]
         row, objects = state.physics[i], state.objects[i]
-        done = substeps == 0 or boxes_undisturbed(row, objects, rules, boxes)
-        if done:
-            load_car(at, row, rules.velocity)
-            done = _step_car(at, row, objects, rules, actions[m], substeps)
-        if done:
+        load_car(at, row, rules.velocity)
+        if _step_car(at, row, objects, rules, actions[m], substeps):
             if substeps:
                 store_car(at, row, rules.velocity)
                 finish_step(row, objects, rules, boxes)

@@ -1,7 +1,7 @@
 """Vases and gremlins that nobody touches: where they are without a simulator.
 
 An untouched vase is at rest, and a gremlin follows the same path as a gremlin without obstacles. MuJoCo computes that
-path once per level.
+path once per level. A vase that was pushed over is a cube on another of its faces, and rests there as it did before.
 """
 
 from __future__ import annotations
@@ -76,8 +76,8 @@ def gremlin_sway(rules: Rules) -> float:
 
 @jit_inline
 def boxes_undisturbed(row: np.ndarray, objects: np.ndarray, rules: Rules, boxes: BoxPath) -> bool:
-    """Whether all boxes of an environment are on their undisturbed paths, upright and at the yaw they were placed
-    with."""
+    """Whether all boxes of an environment are on their undisturbed paths: gremlins upright and at the yaw they were
+    placed with, vases flat on a face."""
     k = steps_so_far(row[0], rules.timestep)
     known = len(rules.free) == 0 or boxes.at_rest or k + 1 < len(boxes.path)
     undisturbed = known and abs(row[0] - k * SUBSTEPS * rules.timestep) <= 1e-9
@@ -98,11 +98,17 @@ def _box_undisturbed(box: np.ndarray, rates: np.ndarray, now: np.ndarray, placed
             return False
         if not (abs(rates[d] - now[3 + d]) < slow and abs(rates[3 + d]) < slow):
             return False
-    if not (abs(box[4]) < near and abs(box[5]) < near):
-        return False
     if at_rest:
-        return True
-    return abs(box[3] - math.cos(placed[2] / 2)) < near and abs(box[6] - math.sin(placed[2] / 2)) < near
+        return _lies_flat(box[3], box[4], box[5], box[6])
+    upright = abs(box[4]) < near and abs(box[5]) < near
+    return upright and abs(box[3] - math.cos(placed[2] / 2)) < near and abs(box[6] - math.sin(placed[2] / 2)) < near
+
+
+@jit_inline
+def _lies_flat(w: float, x: float, y: float, z: float) -> bool:
+    """Whether one axis of a box with this quaternion is vertical, so that the others have no part that is."""
+    a, b, c = abs(2 * (x * z - w * y)), abs(2 * (y * z + w * x)), abs(1 - 2 * (x * x + y * y))
+    return a + b + c - max(a, b, c) < 2 * UNDISTURBED[0]
 
 
 @jit_inline

@@ -7,6 +7,7 @@ rows alone (no warm start is carried over), so a snapshot needs nothing of the s
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cached_property
 
 import mujoco
@@ -79,9 +80,9 @@ class MujocoPhysics:
             model, state.physics, state.sensors, ["sensordata"], self._plan, threads, self.backend
         )
 
-    def advance(self, indices: np.ndarray, actions: np.ndarray) -> None:
-        """One step of these environments, under one action each."""
-        self._simulator.step(self._fill(indices, actions))
+    def advance(self, indices: np.ndarray, actions: np.ndarray, meanwhile: Callable[[], None] | None = None) -> None:
+        """One step of these environments, under one action each; `meanwhile` is work on others (`Simulator.step`)."""
+        self._simulator.step(self._fill(indices, actions), meanwhile)
 
     def sense(self, indices: np.ndarray, actions: np.ndarray) -> None:
         """Read the sensors of these environments at their states, under one action each."""
