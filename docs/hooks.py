@@ -16,7 +16,7 @@ from mkdocs.structure.files import File, Files
 
 ROOT = Path(__file__).parent.parent
 TEXTS = ("CONTRIBUTING.md", "CHANGELOG.md")
-DATA = (".md", ".csv", ".png")  # of results/
+DATA = (".md", ".csv", ".png", ".html")  # of results/
 LINK = re.compile(r"\[([^\[\]]*)\]\((?!https?:|#|mailto:)([^)#\s]+)")
 
 

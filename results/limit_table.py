@@ -1,4 +1,4 @@
-"""Who kept the limit, and at what return: `python -m results.limit_table DIRECTORY...`.
+"""Who kept the limit, and at what return: `python -m results.limit_table DIRECTORY... [--labels LABEL,LABEL...]`.
 
 A row per task, length and label: the number of seeds, then means over those that have the measure, and their range: the
 share of iterations above the limit (in brackets that of the mean of the last hundred finished episodes), the excess,
@@ -7,21 +7,25 @@ the cost of the second half, the return. Where two directories have the same see
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import defaultdict
 from pathlib import Path
 
 import numpy as np
 
-from results.tables import Row, print_row, rows_of
+from results.tables import Row, print_row, rows_of, short
 
 NAMES = ("task", "algorithm", "steps", "seeds")
 MEASURES = ("violations, all", "violations, late", "mean excess", "late cost", "return")
 
 
-def main(*places: str) -> None:
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Who kept the limit, and at what return.")
+    parser.add_argument("directories", nargs="+", type=Path)
+    parser.add_argument("--labels", type=lambda text: text.split(","), help="only these (default: all)")
+    options = parser.parse_args()
     cells: dict[tuple[str, float, str], dict[str, Row]] = defaultdict(dict)
-    for place in map(Path, places):
+    for place in options.directories:
         costs = late_costs(place)
         for row in rows_of(place / "measures.csv"):
             key = row["task"], float(row["steps"]), row["label"]
@@ -29,11 +33,13 @@ def main(*places: str) -> None:
     print_row(*NAMES, *MEASURES)
     print_row(*["---"] * len(NAMES + MEASURES))
     for (task, steps, label), seeds in sorted(cells.items()):
+        if options.labels and label not in options.labels:
+            continue
         runs = [*seeds.values()]
         excess, late, returns = ([float(row[name]) for row in runs] for name in ("mean_excess", "late_cost", "return"))
         rates = violations(runs, ""), violations(runs, "_late")
         numbers = spread(excess, 2), spread(late, 1), spread(returns, 0 if max(returns) > 100 else 1)
-        print_row(task, f"`{label}`", f"{steps:,.0f}", str(len(runs)), *rates, *numbers)
+        print_row(short(task), f"`{label}`", f"{steps:,.0f}", str(len(runs)), *rates, *numbers)
 
 
 def late_costs(place: Path) -> dict[str, str]:
@@ -61,4 +67,4 @@ def spread(values: list[float], digits: int) -> str:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
