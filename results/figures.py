@@ -1,13 +1,14 @@
 """Curves of return, cost and bias from tables: `python -m results.figures OUTPUT.png LABEL,LABEL... DIRECTORY...`.
 
-A row of panels per task, from `curves.csv` (or `curves_*.csv`) and `bias.csv` of all directories; the limit is dashed.
-Lines are interquartile means over seeds, as in `flashbulb study`. Where two directories have the same seed of an
-algorithm on a task, the first counts. So figures outlive the runs, and one has the seeds of several sessions.
+A row of panels per task, or for `--tasks PointGoal1,Hopper` alone, from `curves*.csv` and `bias.csv` of all
+directories; the limit is dashed. Lines are interquartile means over seeds, as in `flashbulb study`. Where two
+directories have the same seed of an algorithm on a task, the first counts. So figures outlive the runs, and one has the
+seeds of several sessions.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import defaultdict
 from itertools import groupby
 from pathlib import Path
@@ -28,10 +29,17 @@ Key = tuple[str, str, str]  # task, label, seed
 Series = tuple[np.ndarray, np.ndarray]  # steps, values
 
 
-def main(output: str, wanted: str, *places: str) -> None:
-    labels = wanted.split(",")
-    panels = {name: series_of(name, places) for name in PANELS}
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Curves of return, cost and bias from tables.")
+    parser.add_argument("output", type=Path)
+    parser.add_argument("labels", type=lambda text: text.split(","), help="algorithms, with commas between")
+    parser.add_argument("directories", nargs="+", type=Path)
+    parser.add_argument("--tasks", type=lambda text: text.split(","), help="only these (default: all)")
+    options = parser.parse_args()
+    labels = options.labels
+    panels = {name: series_of(name, options.directories) for name in PANELS}
     tasks = sorted({task for task, label, _ in panels["return"] if label in labels})
+    tasks = [task for task in tasks if not options.tasks or short(task) in options.tasks]
     shown = [name for name, found in panels.items() if any(label in labels for _, label, _ in found)]
     colours = choose_colours({label: label for label in labels})
     figure = new_figure(5 * len(shown), 3.2 * len(tasks))
@@ -51,13 +59,13 @@ def main(output: str, wanted: str, *places: str) -> None:
             elif name != "return":
                 axes.axhline(0, color="black", linestyle="--", linewidth=1)
             axes.legend(frameon=False, fontsize=7)
-    save_figure(figure, Path(output))
+    save_figure(figure, options.output)
 
 
-def series_of(name: str, places: tuple[str, ...]) -> dict[Key, Series]:
+def series_of(name: str, places: list[Path]) -> dict[Key, Series]:
     """The column over steps of every run that has it."""
     found: dict[Key, Series] = {}
-    for place in map(Path, places):
+    for place in places:
         measured = {row["run"]: row for row in rows_of(place / "measures.csv") if "run" in row}
         for path in [place / "bias.csv"] if name.startswith("critic") else sorted(place.glob("curves*.csv")):
             lines = [(key_of(measured.get(row.get("run", ""), row)), row) for row in rows_of(path)]
@@ -88,4 +96,4 @@ def curves(label: str, name: str, series: dict[Key, Series], task: str) -> Curve
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()
