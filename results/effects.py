@@ -3,7 +3,8 @@
 A row per pair, task and length, from `measures.csv` of all directories: the number of seeds of each, then for every
 measure the mean of the base, that of the other, and the 95 % interval of the difference (Welch's; none with fewer than
 three seeds). A run that several directories have counts once, from the first of them. The row "mean of N" is the change
-in shares of the base's mean, averaged over tasks, with Student's interval over tasks, where there are at least three.
+in shares of the base's mean, averaged over tasks, with Student's interval over tasks, where there are at least three;
+not of returns and biases, which may be near 0 or below.
 """
 
 from __future__ import annotations
@@ -28,6 +29,7 @@ PAIRS = (
     ("trpo-pid", "mice-salient"),
 )
 RATES = ("violation_rate", "violation_rate_hundred")  # shown in per cent
+SHARES = (*RATES, "mean_excess", "cost")  # never negative
 MEASURES = {
     "violation_rate": "violations, %",
     "violation_rate_hundred": "of the mean of a hundred episodes, %",
@@ -55,7 +57,7 @@ def main(*places: str) -> None:
                 about = f"{short(task)}, {steps / 1e6:g}M", f"{base} → {other}", f"{len(theirs)}, {len(ours)}"
                 print_row(*about, *(compare(*pair) for pair in pairs.values()))
                 for name, (before, after) in pairs.items():
-                    if len(before) and len(after) and before.mean():
+                    if name in SHARES and len(before) and len(after) and before.mean():
                         changes[name].append(after.mean() / before.mean() - 1)
         tasks = max(map(len, changes.values()), default=0)
         if tasks > 2:
