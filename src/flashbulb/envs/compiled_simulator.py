@@ -321,8 +321,8 @@ class CompiledSimulator:
         for worker in helpers:
             if worker.asleep:
                 worker.wake()
-        _offer(self._counters, count)
         try:
+            _offer(self._counters, count)
             if meanwhile:
                 meanwhile()
         finally:  # after Ctrl-C, too, no thread may still be stepping a row
