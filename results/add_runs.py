@@ -27,7 +27,7 @@ BIAS = (
     *("critic_r2", "true_cost_value", "true_cost_value_risky", "true_cost_value_initial"),
 )
 EVALUATIONS = ("run", "episodes", "return", "cost")  # as written by benchmarks/learning.py
-TEXTS = {"run", "task", "label", "algorithm"}
+TEXTS = {"run", "task", "label", "algorithm", "directory"}
 
 
 def main(results: str, *studies: str) -> None:
@@ -82,7 +82,11 @@ def without(rows: list[Row], runs: set[str]) -> list[Row]:
 
 def old_measures(path: Path) -> list[TableRow]:
     """Measures as they were before they were written: a missing number is NaN."""
-    return [{name: value(name, text) for name, text in row.items()} for row in rows_of(path)]
+    return [typed(row) for row in rows_of(path)]
+
+
+def typed(row: Row) -> TableRow:
+    return {name: value(name, text) for name, text in row.items()}
 
 
 def value(name: str, text: str) -> str | float:

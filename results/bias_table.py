@@ -1,59 +1,55 @@
-"""The cost critic against rollouts: `python -m results.bias_table DIRECTORY...`.
+"""The cost critic against rollouts: `python -m results.bias_table LABEL,LABEL... [--tasks TASK,TASK...]`.
 
-A row per task and label from `bias.csv` and `measures.csv` of all directories: V_C minus the true cost to go, with the
-truth in brackets, at visited, initial and risky states, and R^2, the share of the variance of the costs to go in fresh
-episodes that V_C explains. All are means over the measurements in the second half of a run, then over seeds; the range
-of several seeds follows.
+A row per task and label: V_C minus the true cost to go, with the truth in brackets, at visited, initial and risky
+states, and R^2, the share of the variance of the costs to go in fresh episodes that V_C explains. All are means over
+the measurements in the second half of a run, then over seeds; the range of several seeds follows.
 """
 
 from __future__ import annotations
 
-import sys
-from collections import defaultdict
-from pathlib import Path
+import argparse
 
 import numpy as np
 
-from results.tables import Row, print_row, rows_of, short
+from results.tables import Row, curve, gather, print_head, print_row, spread
 
 STATES = {"": "visited states", "_initial": "initial states", "_risky": "risky states"}
 
 
-def main(*places: str) -> None:
-    cells: dict[tuple[str, str], dict[int, list[Row]]] = defaultdict(dict)
-    for place in map(Path, places):
-        measured = {row["run"]: row for row in rows_of(place / "measures.csv") if "run" in row}
-        runs: dict[str, list[Row]] = defaultdict(list)
-        for row in rows_of(place / "bias.csv"):
-            runs[row["run"]].append(row)
-        for run, rows in runs.items():
-            about = measured[run]
-            late = [row for row in rows if float(row["steps"]) > float(about["steps"]) / 2]
-            cells[about["task"], about["label"]].setdefault(int(about["seed"]), late)
-    print_row("task", "algorithm", "seeds", *STATES.values(), "R²")
-    print_row(*["---"] * (4 + len(STATES)))
-    for (task, label), seeds in sorted(cells.items()):
-        found = [bias(seeds, state) for state in STATES]
-        print_row(short(task), label, str(len(seeds)), *found, spread(means(seeds, "critic_r2")))
+def main(*arguments: str) -> None:
+    parser = argparse.ArgumentParser(description="The cost critic against rollouts.")
+    parser.add_argument("labels", type=lambda text: text.split(","))
+    parser.add_argument("--tasks", type=lambda text: text.split(","), help="only these (default: all)")
+    options = parser.parse_args(arguments or None)
+    print_head("task", "algorithm", "seeds", *STATES.values(), "R²")
+    order = {label: place for place, label in enumerate(options.labels)}
+    runs = {
+        cell: measured
+        for cell, seeds in gather().items()
+        if cell.label in order and cell.task in (options.tasks or [cell.task])
+        if (measured := {seed: row for seed, row in seeds.items() if curve(row, "critic_bias_rollout").size})
+    }
+    for cell in sorted(runs, key=lambda cell: (-cell.steps, cell.task, order[cell.label])):
+        rows = [*runs[cell].values()]
+        biases = [bias(rows, state) for state in STATES]
+        print_row(cell.place, f"`{cell.label}`", str(len(rows)), *biases, spread(late_means(rows, "critic_r2"), "+.2f"))
 
 
-def bias(seeds: dict[int, list[Row]], state: str) -> str:
-    truth = np.nanmean(means(seeds, f"true_cost_value{state}"))
-    return f"{spread(means(seeds, f'critic_bias_rollout{state}'))} ({truth:.1f})"
+def bias(runs: list[Row], state: str) -> str:
+    found = late_means(runs, f"critic_bias_rollout{state}")
+    truth = np.nanmean(late_means(runs, f"true_cost_value{state}"))
+    return f"{spread(found, '+.1f')} ({truth:.1f})"
 
 
-def means(seeds: dict[int, list[Row]], name: str) -> np.ndarray:
-    """The mean of each seed, of those that have the measure."""
-    values = [[float(row[name]) for row in rows if row.get(name)] for rows in seeds.values()]
-    return np.array([np.mean(own) for own in values if own])
-
-
-def spread(values: np.ndarray) -> str:
-    if not len(values):
-        return "-"
-    text = f"{values.mean():+.2f}"
-    return text if len(values) == 1 else f"{text} [{values.min():+.2f}, {values.max():+.2f}]"
+def late_means(runs: list[Row], name: str) -> np.ndarray:
+    """The mean of each run over the measurements in its second half; NaN where it has none."""
+    found = []
+    for run in runs:
+        steps, values = curve(run, name)
+        late = values[steps > float(run["steps"]) / 2]
+        found.append(late.mean() if len(late) else np.nan)
+    return np.array(found)
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -1,104 +1,85 @@
-"""What an algorithm changes against its base: `python -m results.effects DIRECTORY...`.
+"""What an algorithm changes against its base: `python -m results.effects BASE OTHER [--tasks TASK,TASK...]`.
 
-A row per pair, task and length, from `measures.csv` of all directories: the number of seeds of each, then for every
-measure the mean of the base, that of the other, and the 95 % interval of the difference (Welch's; none with fewer than
-three seeds). A run that several directories have counts once, from the first of them. The row "mean of N" is the change
-in shares of the base's mean, averaged over tasks, with Student's interval over tasks, where there are at least three;
-not of returns and biases, which may be near 0 or below.
+A row per task and length. A cell has the means over seeds of the base and of the other, then their difference with its
+95 % interval (Welch's), where both have three seeds. The last row is the relative change of the base's mean, averaged
+over tasks, with Student's interval over tasks; not of returns and biases, which may be near 0 or below.
 """
 
 from __future__ import annotations
 
-import sys
+import argparse
 from collections import defaultdict
-from pathlib import Path
 
 import numpy as np
 from scipy import stats
 
 from flashbulb.analysis.statistics import student_interval
-from results.tables import print_row, rows_of, short
+from results.tables import Cell, Runs, column, gather, print_head, print_row
 
-PAIRS = (
-    ("cpo", "mice-cpo"),
-    ("cpo, authors", "mice-cpo, authors"),
-    ("cpo", "mice-cpo, discount 1"),
-    ("pid-lag", "mice-pid"),
-    ("pid-lag", "pid-lag-twin"),
-    ("cpo", "mice-salient"),
-    ("trpo-pid", "mice-salient"),
-)
-RATES = ("violation_rate", "violation_rate_hundred")  # shown in per cent
-SHARES = (*RATES, "mean_excess", "cost")  # never negative
+# Title and number of digits. Rates are in per cent. The first of them cannot be negative.
 MEASURES = {
-    "violation_rate": "violations, %",
-    "violation_rate_hundred": "of the mean of a hundred episodes, %",
-    "mean_excess": "mean excess",
-    "return": "return",
-    "cost": "cost",
-    "bias_unsafe": "bias, unsafe states",
+    "violation_rate": ("violations, %", 0),
+    "violation_rate_hundred": ("of the mean of a hundred episodes, %", 0),
+    "mean_excess": ("mean excess", 2),
+    "cost": ("cost", 1),
+    "return": ("return", 1),
+    "bias_unsafe": ("bias, unsafe states", 1),
 }
-
-Seeds = dict[int, dict[str, float]]  # seed -> measures
-Cells = dict[tuple[str, str, int], Seeds]  # (task, label, steps)
+SHARES = ("violation_rate", "violation_rate_hundred", "mean_excess", "cost")
 
 
-def main(*places: str) -> None:
-    cells = gather(places)
-    sections = sorted({(task, steps) for task, _, steps in cells}, key=lambda section: (-section[1], section[0]))
-    print_row("task", "pair", "seeds", *MEASURES.values())
-    print_row(*["---"] * (3 + len(MEASURES)))
-    for base, other in PAIRS:
-        changes: dict[str, list[float]] = defaultdict(list)
-        for task, steps in sections:
-            theirs, ours = (cells.get((task, label, steps), {}) for label in (base, other))
-            if theirs and ours:
-                pairs = {name: (column(theirs, name), column(ours, name)) for name in MEASURES}
-                about = f"{short(task)}, {steps / 1e6:g}M", f"{base} → {other}", f"{len(theirs)}, {len(ours)}"
-                print_row(*about, *(compare(*pair) for pair in pairs.values()))
-                for name, (before, after) in pairs.items():
-                    if name in SHARES and len(before) and len(after) and before.mean():
-                        changes[name].append(after.mean() / before.mean() - 1)
-        tasks = max(map(len, changes.values()), default=0)
-        if tasks > 2:
-            print_row(f"mean of {tasks}", f"{base} → {other}", "", *(change(changes[name]) for name in MEASURES))
+def main(*arguments: str) -> None:
+    parser = argparse.ArgumentParser(description="What an algorithm changes against its base.")
+    parser.add_argument("base")
+    parser.add_argument("other")
+    parser.add_argument("--tasks", type=lambda text: text.split(","), help="only these (default: all)")
+    options = parser.parse_args(arguments or None)
+    runs = gather()
+    print_head("task", "seeds", *(title for title, _ in MEASURES.values()))
+    changes: dict[str, list[float]] = defaultdict(list)
+    for cell in shared_cells(runs, options.base, options.other):
+        if options.tasks and cell.task not in options.tasks:
+            continue
+        base, other = runs[cell._replace(label=options.base)], runs[cell]
+        pairs = {name: (scaled(column(base, name), name), scaled(column(other, name), name)) for name in MEASURES}
+        seeds = f"{len(base)}" if len(base) == len(other) else f"{len(base)}, {len(other)}"
+        print_row(cell.place, seeds, *(compare(*pairs[name], digits) for name, (_, digits) in MEASURES.items()))
+        for name in SHARES:
+            before, after = pairs[name]
+            if len(before) and len(after) and before.mean():
+                changes[name].append(after.mean() / before.mean() - 1)
+    if max(map(len, changes.values()), default=0) > 2:
+        print_row(f"mean of {max(map(len, changes.values()))}", "", *(relative(changes[name]) for name in MEASURES))
 
 
-def gather(places: tuple[str, ...]) -> Cells:
-    cells: Cells = defaultdict(dict)
-    for place in map(Path, places):
-        for row in rows_of(place / "measures.csv"):
-            key = row["task"], row["label"], int(float(row["steps"]))
-            cells[key].setdefault(int(row["seed"]), {name: float(row.get(name) or "nan") for name in MEASURES})
-    return cells
+def shared_cells(runs: Runs, base: str, other: str) -> list[Cell]:
+    """The cells of the other that the base has, too: longest runs first."""
+    found = [cell for cell in runs if cell.label == other and cell._replace(label=base) in runs]
+    return sorted(found, key=lambda cell: (-cell.steps, cell.task))
 
 
-def column(seeds: Seeds, name: str) -> np.ndarray:
-    values = np.array([row[name] for row in seeds.values()]) * (100 if name in RATES else 1)
-    return values[~np.isnan(values)]
+def scaled(values: np.ndarray, name: str) -> np.ndarray:
+    return 100 * values if name.startswith("violation") else values
 
 
-def compare(before: np.ndarray, after: np.ndarray) -> str:
-    """Both means, and the interval of their difference."""
+def compare(before: np.ndarray, after: np.ndarray, digits: int) -> str:
     if not len(before) or not len(after):
         return ""
-    text = f"{number(before.mean())} → {number(after.mean())}"
-    if min(len(before), len(after)) < 3:
+    if max(abs(before.mean()), abs(after.mean())) >= 1000:
+        digits = 0
+    text = f"{before.mean():,.{digits}f} → {after.mean():,.{digits}f}"
+    if min(len(before), len(after)) < 3 or not np.ptp(before) + np.ptp(after):
         return text
     low, high = stats.ttest_ind(after, before, equal_var=False).confidence_interval()
-    return f"{text} [{number(low)}, {number(high)}]"
+    return f"{text} ({after.mean() - before.mean():+,.{digits}f} [{low:+,.{digits}f}, {high:+,.{digits}f}])"
 
 
-def change(shares: list[float]) -> str:
+def relative(shares: list[float]) -> str:
     if len(shares) < 3:
         return ""
     found = student_interval(np.array(shares))
     return f"{found.mean:+.0%}" + ("" if found.low is None else f" [{found.low:+.0%}, {found.high:+.0%}]")
 
 
-def number(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}"
-
-
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    main()

@@ -1,98 +1,65 @@
-"""Curves of return, cost and bias from tables: `python -m results.figures OUTPUT.png LABEL,LABEL... DIRECTORY...`.
+"""Figures from the tables of all directories: `python -m results.figures KIND OUTPUT.png LABEL,LABEL... TASK:STEPS...`.
 
-A row of panels per task, or for `--tasks PointGoal1,Hopper` alone, from `curves*.csv` and `bias.csv` of all
-directories; the limit is dashed. Lines are interquartile means over seeds, as in `flashbulb study`. Where two
-directories have the same seed of an algorithm on a task, the first counts. So figures outlive the runs, and one has the
-seeds of several sessions.
+curves  return, cost and, where it was measured, the cost critic's bias at risky states, tasks side by side
+bars    return, violation rate and mean excess over the whole of training
+
+They are drawn as `flashbulb study` draws those of one study. So figures outlive the runs, and one has the seeds of
+several sessions.
 """
 
 from __future__ import annotations
 
 import argparse
-from collections import defaultdict
-from itertools import groupby
 from pathlib import Path
 
 import numpy as np
 
-from flashbulb.plots.learning_curves import Curves, choose_colours, draw_panel, new_figure, save_figure
-from flashbulb.plots.study_figures import coarsen
-from results.tables import LIMIT, Row, rows_of, short
+from flashbulb.analysis.run_table import summarise
+from flashbulb.plots.learning_curves import Curves, save_figure
+from flashbulb.plots.study_figures import SUMMARY, bars_figure, coarsen, curves_figure
+from results.add_runs import typed
+from results.tables import Cell, Row, curve, gather, number
 
-PANELS = {
-    "return": "episode return",
-    "cost": "episode cost",
-    "critic_bias_rollout_risky": "$V_C$ minus truth, risky states",
-}
-
-Key = tuple[str, str, str]  # task, label, seed
-Series = tuple[np.ndarray, np.ndarray]  # steps, values
+COLUMNS = ("return", "cost", "critic_bias_rollout_risky")
 
 
-def main() -> None:
-    parser = argparse.ArgumentParser(description="Curves of return, cost and bias from tables.")
+def main(*arguments: str) -> None:
+    parser = argparse.ArgumentParser(description="Figures from the tables of all directories.")
+    parser.add_argument("kind", choices=("curves", "bars"))
     parser.add_argument("output", type=Path)
     parser.add_argument("labels", type=lambda text: text.split(","), help="algorithms, with commas between")
-    parser.add_argument("directories", nargs="+", type=Path)
-    parser.add_argument("--tasks", type=lambda text: text.split(","), help="only these (default: all)")
-    options = parser.parse_args()
-    labels = options.labels
-    panels = {name: series_of(name, options.directories) for name in PANELS}
-    tasks = sorted({task for task, label, _ in panels["return"] if label in labels})
-    tasks = [task for task in tasks if not options.tasks or short(task) in options.tasks]
-    shown = [name for name, found in panels.items() if any(label in labels for _, label, _ in found)]
-    colours = choose_colours({label: label for label in labels})
-    figure = new_figure(5 * len(shown), 3.2 * len(tasks))
-    grid = figure.subplots(len(tasks), len(shown), squeeze=False)
-    for row, task in zip(grid, tasks, strict=True):
-        for axes, name in zip(row, shown, strict=True):
-            group = {label: curves(label, name, panels[name], task) for label in labels}
-            drawn = {label: found for label, found in group.items() if found is not None}
-            axes.set(title=short(task), ylabel=PANELS[name])
-            if not drawn:
-                axes.set_axis_off()
-                continue
-            draw_panel(axes, drawn, name, colours)
-            if name == "cost":
-                axes.axhline(LIMIT, color="black", linestyle="--", linewidth=1)
-                axes.set_ylim(0, min(axes.get_ylim()[1], 4 * LIMIT))
-            elif name != "return":
-                axes.axhline(0, color="black", linestyle="--", linewidth=1)
-            axes.legend(frameon=False, fontsize=7)
+    parser.add_argument("places", nargs="+", help="TASK:STEPS")
+    parser.add_argument("--columns", type=lambda text: text.split(","), default=COLUMNS, help="of the curves")
+    options = parser.parse_args(arguments or None)
+    runs = gather()
+    groups: dict[str, dict[str, list[Row]]] = {}
+    for task, _, steps in (place.partition(":") for place in options.places):
+        cells = {label: runs.get(Cell(task, label, int(float(steps))), {}) for label in options.labels}
+        groups[task] = {label: [*seeds.values()] for label, seeds in cells.items() if seeds}
+    if options.kind == "bars":
+        rows = [typed(row) for group in groups.values() for seeds in group.values() for row in seeds]
+        figure = bars_figure(rows, summarise(rows), SUMMARY)
+    else:
+        panels = {}
+        for name in options.columns:
+            found = {task: curves_of(group, name) for task, group in groups.items()}
+            if any(found.values()):
+                panels[name] = found
+        figure = curves_figure(panels)
     save_figure(figure, options.output)
 
 
-def series_of(name: str, places: list[Path]) -> dict[Key, Series]:
-    """The column over steps of every run that has it."""
-    found: dict[Key, Series] = {}
-    for place in places:
-        measured = {row["run"]: row for row in rows_of(place / "measures.csv") if "run" in row}
-        for path in [place / "bias.csv"] if name.startswith("critic") else sorted(place.glob("curves*.csv")):
-            lines = [(key_of(measured.get(row.get("run", ""), row)), row) for row in rows_of(path)]
-            for key, same in groupby(lines, lambda line: line[0]):
-                points = [(float(row["steps"]), float(row[name])) for _, row in same if row.get(name)]
-                if points and key not in found:
-                    steps, values = np.array(points).T
-                    found[key] = steps, values
-    return found
-
-
-def key_of(row: Row) -> Key:
-    return row["task"], row.get("label") or row["recipe"], row["seed"]
-
-
-def curves(label: str, name: str, series: dict[Key, Series], task: str) -> Curves | None:
-    """The seeds of a label at the steps that all of them have."""
-    seeds = [found for key, found in series.items() if key[:2] == (task, label)]
-    lengths: dict[float, list[Series]] = defaultdict(list)
-    for steps, values in seeds:
-        lengths[round(steps[-1], -6)].append((steps, values))
-    if not lengths:
-        return None
-    alike = lengths[max(lengths)]  # of runs of several lengths the longest
-    steps = min((steps for steps, _ in alike), key=len)
-    values = np.stack([np.interp(steps, *one) for one in alike])
-    return coarsen(Curves(label, steps, {name: values}, {}))
+def curves_of(group: dict[str, list[Row]], name: str) -> dict[str, Curves]:
+    """label -> the column over steps of the runs that have it, at the steps of the coarsest of them."""
+    drawn = {}
+    for label, runs in group.items():
+        seeds = [found for run in runs if (found := curve(run, name)).size]
+        if seeds:
+            steps = min((steps for steps, _ in seeds), key=len)
+            values = np.stack([np.interp(steps, *one) for one in seeds])
+            limits = {"cost": {number(run, "cost_limit") for run in runs}}
+            drawn[label] = coarsen(Curves(runs[0]["algorithm"], steps, {name: values}, limits))
+    return drawn
 
 
 if __name__ == "__main__":

@@ -20,8 +20,6 @@ MARKERS = "os^DvP*X<>"
 
 def main(output: str, *tables: str) -> None:
     rows = [row for table in tables for row in rows_of(Path(table))]
-    for row in rows:
-        row.setdefault("algorithm", row.get("recipe", ""))  # the name of the column in older tables
     rows = [*{(row["task"], row["label"], row["seed"]): row for row in rows}.values()]
     labels = {task: {row["label"] for row in rows if row["task"] == task} for task in (row["task"] for row in rows)}
     tasks = [task for task, own in labels.items() if len(own) >= 3]

@@ -18,14 +18,14 @@ def test_seeds_are_summed_up_and_published_results_are_beside_them():
     played = [{"run": "cpo0", "return": "12", "cost": "5"}, {"run": "cpo1", "return": "13", "cost": "7"}]
     _, _, first, second = learning_table(runs, played).splitlines()
     assert first == (
-        "| SafetyPointGoal1-v0 | cpo | 1,000,000 | 2 | 12.00 ± 2.83 / 20.00 ± 0.00 | 0.12 "
+        "| PointGoal1 | cpo | 1,000,000 | 2 | 12.00 ± 2.83 / 20.00 ± 0.00 | 0.12 "
         "| 12.50 ± 0.71 / 6.00 ± 1.41 | 20.46 ± 1.38 / 28.84 ± 7.76 |"
     )
-    assert second == "| SafetyPointGoal1-v0 | mice-cpo | 1,000,000 | 1 | 1.00 / 2.00 | 0.00 | - | - |"
+    assert second == "| PointGoal1 | mice-cpo | 1,000,000 | 1 | 1.00 / 2.00 | 0.00 | - | - |"
 
 
 def test_every_published_cell_is_a_return_and_a_cost_with_their_deviations():
-    assert len(published()) == 35
+    assert len(published()) == 40
     for numbers in published().values():
         values = [float(number) for part in numbers.split(" / ") for number in part.split(" ± ")]
         assert len(values) == 4

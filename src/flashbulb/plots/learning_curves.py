@@ -22,23 +22,28 @@ from flashbulb.storage.run_directory import load_config
 from flashbulb.storage.run_list import read_metrics, readable_runs, repeated_runs
 
 PANELS = {"return": "episode return", "cost": "episode cost"}
-# Okabe and Ito's colours, which colour-blind readers can tell apart. MICE has a darker shade of its base's hue.
+# Okabe and Ito's colours, which colour-blind readers can tell apart, and a few more. An algorithm with a memory has a
+# darker shade of its base's hue.
 COLOURS = {
     "cpo": "#56B4E9",
     "mice-cpo": "#0072B2",
     "pid-lag": "#E69F00",
     "mice-pid": "#D55E00",
-    "cup": "#009E73",
+    "trpo-pid": "#7FCDB0",
+    "mice-salient": "#009E73",
+    "cup": "#6B4C2A",
     "saute": "#CC79A7",
     "simmer-pid": "#7A3E9D",
+    "c-trpo": "#000000",
+    "sb-trpo": "#BCBD22",
     "td3-pid": "#8C8C8C",
     "pid-lag-twin": "#8C8C8C",  # the same algorithm
 }
+# For other algorithms and for several labels of one, in the order in which they are told apart best.
 OTHER_COLOURS = (
-    *("#009E73", "#CC79A7", "#7A3E9D", "#8C8C8C", "#6B4C2A", "#000000", "#E69F00", "#56B4E9"),
-    # For figures with more labels than these: other shades and hues, in the order in which they are told apart best.
-    *("#D62728", "#BCBD22", "#0072B2", "#D55E00", "#17BECF", "#F7B6D2", "#3B4CC0", "#98DF8A"),
-    *("#C49C94", "#9467BD", "#C7C7C7", "#2F4F4F", "#FFBB78", "#AEC7E8", "#8B0000", "#556B2F"),
+    *("#D62728", "#17BECF", "#3B4CC0", "#98DF8A", "#F7B6D2", "#C49C94", "#2F4F4F", "#FFBB78", "#9467BD", "#AEC7E8"),
+    *("#8B0000", "#556B2F", "#C7C7C7", "#009E73", "#CC79A7", "#7A3E9D", "#E69F00", "#56B4E9", "#0072B2", "#D55E00"),
+    *("#6B4C2A", "#000000", "#BCBD22", "#8C8C8C"),
 )
 
 
@@ -94,7 +99,7 @@ def _align(runs: list[tuple[Config, dict[str, np.ndarray]]]) -> Curves:
     return Curves(runs[0][0].algorithm, steps, values, limits)
 
 
-def algorithms_of(tasks: dict[str, dict[str, Curves]]) -> dict[str, str]:
+def algorithms_of(tasks: Mapping[str, dict[str, Curves]]) -> dict[str, str]:
     """label -> algorithm."""
     return {label: curves.algorithm for group in tasks.values() for label, curves in group.items()}
 

@@ -43,6 +43,7 @@ SUMMARY = {"normalised": "return (1: best label)", "violation_rate": "violation 
 KINDS = ("curves", "bias", "time", "bars", "frontier")
 
 Labels = Mapping[str, str]
+Tasks = Mapping[str, dict[str, Curves]]  # task -> label -> curves
 TableRows = list[dict[str, str | float]]
 
 
@@ -55,9 +56,9 @@ def draw_study_figure(kind: str, runs: list[Path], output: Path, labels: Labels 
         case "bias":
             figure = _bias(runs, labels)
         case "time":
-            figure = _bars(*tabulate(runs, labels), {"seconds": "seconds of training"})
+            figure = bars_figure(*tabulate(runs, labels), {"seconds": "seconds of training"})
         case "bars":
-            figure = _bars(*tabulate(runs, labels), SUMMARY)
+            figure = bars_figure(*tabulate(runs, labels), SUMMARY)
         case "frontier":
             figure = _frontier(tabulate(runs, labels)[0], runs)
         case _:
@@ -68,14 +69,37 @@ def draw_study_figure(kind: str, runs: list[Path], output: Path, labels: Labels 
 def _curves(runs: list[Path], labels: Labels) -> Any:
     fine = _some(gather_curves(runs, PANELS, labels), "no run has a finished iteration; train for longer first")
     tasks = {task: {label: coarsen(curves) for label, curves in group.items()} for task, group in fine.items()}
-    colours = choose_colours(algorithms_of(tasks))
-    figure, panels = _grid(list(tasks), len(PANELS))
-    for task, group in tasks.items():
-        for axes, (name, words) in zip(panels[task], PANELS.items(), strict=True):
-            draw_panel(axes, group, name, colours)
-            axes.set_ylabel(words)
-        draw_limits(panels[task][1], group)
-    _finish(figure, colours, _note(_seeds(tasks)), "cost limit")
+    return curves_figure(dict.fromkeys(PANELS, tasks))
+
+
+def _bias(runs: list[Path], labels: Labels) -> Any:
+    found = {name: gather_curves(runs, (name, f"{name}_low", f"{name}_high"), labels) for name in BIAS}
+    _some(found["critic_bias_rollout"], "no run has measured its critic's bias; train with --bias-every")
+    return curves_figure(found)
+
+
+def curves_figure(panels: Mapping[str, Tasks]) -> Any:
+    """A panel per column and task. `panels` maps the column to its curves, the first having all tasks and labels."""
+    first, *_ = panels.values()
+    colours = choose_colours(algorithms_of(first))
+    figure, grid = _grid(list(first), len(panels))
+    for row, (name, found) in enumerate(panels.items()):
+        for task in first:
+            axes = grid[task][row]
+            if group := found.get(task):
+                draw_panel(axes, group, name, colours)
+                if name == "cost":
+                    draw_limits(axes, group)
+                if name in BIAS:
+                    _shade_single_seeds(axes, group, name, colours)
+            if name in BIAS:
+                axes.axhline(0.0, color="black", linestyle="--", linewidth=1)
+            axes.set_ylabel(f"$V_C$ minus truth\n{BIAS[name]}" if name in BIAS else PANELS[name])
+    note = _note(_seeds(first))
+    if set(panels) <= set(BIAS):
+        note = note.replace("One seed.", "One seed: interval over the states that were measured.")
+    dashed = ["cost limit"] * ("cost" in panels) + ["no bias"] * any(name in BIAS for name in panels)
+    _finish(figure, colours, note, ", ".join(dashed))
     return figure
 
 
@@ -88,28 +112,11 @@ def coarsen(curves: Curves, points: int = POINTS) -> Curves:
     return curves._replace(steps=curves.steps[ends - 1], values=values)
 
 
-def _bias(runs: list[Path], labels: Labels) -> Any:
-    found = {name: gather_curves(runs, (name, f"{name}_low", f"{name}_high"), labels) for name in BIAS}
-    visited = _some(found["critic_bias_rollout"], "no run has measured its critic's bias; train with --bias-every")
-    colours = choose_colours(algorithms_of(visited))
-    figure, panels = _grid(list(visited), len(BIAS))
-    for task in visited:
-        for axes, (name, words) in zip(panels[task], BIAS.items(), strict=True):
-            if group := found[name].get(task):
-                draw_panel(axes, group, name, colours)
-                _shade_single_seeds(axes, group, name, colours)
-            axes.axhline(0.0, color="black", linestyle="--", linewidth=1)
-            axes.set_ylabel(f"$V_C$ minus truth\n{words}")
-    note = _note(_seeds(visited)).replace("One seed.", "One seed: interval over the states that were measured.")
-    _finish(figure, colours, note, "no bias")
-    return figure
-
-
 def _shade_single_seeds(axes: Any, group: dict[str, Curves], name: str, colours: dict[str, str]) -> None:
     """For a label with one seed, show the interval over the states that were measured; keep it and zero in view."""
     bottom, top = axes.get_ylim()
     for label, curves in group.items():
-        if len(curves.values[name]) == 1:
+        if len(curves.values[name]) == 1 and f"{name}_low" in curves.values:
             low, high = (curves.values[name + end][0] for end in ("_low", "_high"))
             axes.fill_between(curves.steps, low, high, color=colours[label], alpha=0.2, linewidth=0)
             bottom, top = min(bottom, low.min()), max(top, high.max())
@@ -117,7 +124,7 @@ def _shade_single_seeds(axes: Any, group: dict[str, Curves], name: str, colours:
     axes.set_ylim(min(bottom, -margin), max(top, margin))
 
 
-def _bars(measured: TableRows, statistics: TableRows, panels: dict[str, str]) -> Any:
+def bars_figure(measured: TableRows, statistics: TableRows, panels: dict[str, str]) -> Any:
     """A panel per measure, in it a group of bars per task."""
     trained = {str(row["task"]) for row in measured if row["steps"]}  # rows over all tasks are not drawn
     rows = _some([row for row in statistics if row["task"] in trained], "no run has a finished iteration")
@@ -199,7 +206,7 @@ def _grid(tasks: list[str], rows: int) -> tuple[Any, dict[str, list[Any]]]:
     return figure, panels
 
 
-def _seeds(tasks: dict[str, dict[str, Curves]]) -> set[int]:
+def _seeds(tasks: Tasks) -> set[int]:
     return {len(values) for group in tasks.values() for curves in group.values() for values in curves.values.values()}
 
 

@@ -1,0 +1,146 @@
+"""The tables of the docs are those of the data, and what makes them computes what it says."""
+
+import csv
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from results import bias_table, docs, effects, figures, limit_table, matrix, tables
+
+STEPS = 2_000_000
+TASK = "SafetyPointGoal1-v0"
+
+
+def write(path, rows):
+    path.parent.mkdir(exist_ok=True)
+    columns = list(dict.fromkeys(name for row in rows for name in row))
+    with path.open("w", newline="") as file:
+        writer = csv.DictWriter(file, columns)
+        writer.writeheader()
+        writer.writerows(rows)
+
+
+def run(label, seed, **measures):
+    about = {"run": f"{label}{seed}", "task": TASK, "label": label, "algorithm": label.split(",")[0], "seed": seed}
+    usual = {"cost_limit": 25.0, "return": 10.0, "cost": 20.0, "violation_rate": 0.5, "mean_excess": 1.0}
+    return about | {"steps": float(STEPS)} | usual | measures
+
+
+@pytest.fixture
+def directory(tmp_path, monkeypatch):
+    """An empty directory of results, the only one."""
+    tables._lines_by_run.cache_clear()
+    monkeypatch.setattr(tables, "DIRECTORIES", (str(tmp_path / "first"), str(tmp_path / "second")))
+    return tmp_path / "first"
+
+
+def rows_printed(capsys):
+    lines = capsys.readouterr().out.splitlines()
+    head, _, *rows = [[cell.strip() for cell in line.split("|")[1:-1]] for line in lines]
+    return [dict(zip(head, row, strict=True)) for row in rows]
+
+
+@pytest.mark.parametrize("page", docs.pages(), ids=lambda page: page.stem)
+def test_the_tables_of_a_page_are_what_their_commands_print(page):
+    text = page.read_text()
+    assert docs.refreshed(text) == text, "make them again: python -m results.docs"
+
+
+def test_a_table_in_a_page_is_replaced_and_the_rest_is_not(monkeypatch):
+    monkeypatch.setattr(docs, "output_of", lambda module, arguments: f"| {module} | {arguments} |\n")
+    table, figure = "<!-- python -m results.x 1 2 -->\n", "<!-- python -m results.figures c -->\n"
+    before = f"a\n\n{table}\n| old |\n| rows |\n\nb\n{figure}\nc\n"
+    assert docs.refreshed(before) == f"a\n\n{table}\n| results.x | 1 2 |\n\nb\n{figure}\nc\n"
+    assert docs.refreshed(f"{table}\ntext\n") == f"{table}\n| results.x | 1 2 |\n\ntext\n"
+
+
+def test_of_a_seed_that_two_directories_have_the_first_counts(directory):
+    write(directory / "measures.csv", [run("cpo", 0, cost=1.0)])
+    write(directory.parent / "second" / "measures.csv", [run("cpo", 0, cost=2.0), run("cpo", 1, cost=3.0)])
+    (seeds,) = tables.gather().values()
+    assert [row["cost"] for row in seeds.values()] == ["1.0", "3.0"]
+
+
+def test_an_effect_is_the_difference_of_means_with_its_interval(directory, capsys):
+    """Standard error sqrt(0.01/3 + 0.01/3), four degrees of freedom: 2.776 times that is 22.7 points."""
+    base = [run("cpo", seed, violation_rate=rate) for seed, rate in enumerate((0.5, 0.6, 0.7))]
+    other = [run("mice-cpo", seed, violation_rate=rate) for seed, rate in enumerate((0.2, 0.3, 0.4))]
+    write(directory / "measures.csv", base + other)
+    effects.main("cpo", "mice-cpo")
+    (row,) = rows_printed(capsys)
+    assert row["violations, %"] == "60 → 30 (-30 [-53, -7])"
+    assert row["task"] == "PointGoal1, 2M"
+    assert row["seeds"] == "3"
+
+
+def test_two_seeds_have_no_interval(directory, capsys):
+    write(directory / "measures.csv", [run(label, seed) for label in ("cpo", "mice-cpo") for seed in (0, 1)])
+    effects.main("cpo", "mice-cpo")
+    assert rows_printed(capsys)[0]["return"] == "10.0 → 10.0"
+
+
+def test_the_mean_over_tasks_is_of_relative_changes(directory, capsys):
+    """Violations halved, unchanged and doubled: +17 % on average."""
+    rows = []
+    for task, rate in (("SafetyPointGoal1-v0", 0.2), ("SafetyCarGoal1-v0", 0.4), ("SafetyAntVelocity-v1", 0.8)):
+        rows += [run("cpo", 0, violation_rate=0.4) | {"task": task}]
+        rows += [run("mice-cpo", 0, violation_rate=rate) | {"task": task}]
+    write(directory / "measures.csv", rows)
+    effects.main("cpo", "mice-cpo")
+    *_, last = rows_printed(capsys)
+    assert last["task"] == "mean of 3"
+    assert last["violations, %"].startswith("+17% [")
+
+
+def test_the_late_cost_is_of_the_second_half(directory, capsys):
+    write(directory / "measures.csv", [run("cpo", 0, violation_rate=0.25, violation_rate_late=0.5)])
+    curve = [{"run": "cpo0", "steps": n * STEPS / 4, "cost": n} for n in (1, 2, 3, 4)]
+    write(directory / "curves_point.csv", curve + [row | {"run": "other", "cost": 99} for row in curve])
+    limit_table.main("cpo")
+    (row,) = rows_printed(capsys)
+    assert (row["violations, all"], row["violations, late"], row["late cost"]) == ("25 %", "50 %", "3.5")
+
+
+def test_a_range_stands_behind_the_mean():
+    assert tables.spread(np.array([1.0, 2.0, np.nan, 6.0]), ".1f") == "3.0 [1.0, 6.0]"
+    assert tables.spread(np.array([2.01, 2.02]), ".1f") == "2.0"
+
+
+def test_a_matrix_has_the_mean_and_the_worst_of_each_task_and_algorithm(directory, capsys):
+    rows = [run("cpo", 0, violation_rate=0.1, **{"return": 9.0}), run("cpo", 1, violation_rate=0.2)]
+    write(directory / "measures.csv", [*rows, run("cup", 0) | {"task": "SafetyHopperVelocity-v1", "return": 1234.5}])
+    matrix.main("cpo,cup", "PointGoal1:2e6", "Hopper:2e6")
+    assert rows_printed(capsys) == [
+        {"task": "PointGoal1, 2M", "`cpo`": "15 % (20), 9.5 (9.0), n = 2", "`cup`": "-"},
+        {"task": "Hopper, 2M", "`cpo`": "-", "`cup`": "50 %, 1,234, n = 1"},
+    ]
+    matrix.main("cpo,cup", "PointGoal1:2e6", "Hopper:2e6", "--transpose")
+    assert rows_printed(capsys)[1] == {"algorithm": "`cup`", "PointGoal1, 2M": "-", "Hopper, 2M": "50 %, 1,234, n = 1"}
+
+
+def test_the_bias_is_that_of_the_second_half_of_each_run(directory, capsys):
+    write(directory / "measures.csv", [run("cpo", 0), run("cpo", 1)])
+    lines = []
+    for name, late in (("cpo0", -1.0), ("cpo1", -3.0)):
+        for steps, bias in ((STEPS / 2, 50.0), (STEPS * 3 / 4, late), (STEPS, late - 1)):
+            line = {"run": name, "steps": steps, "critic_bias_rollout": bias, "true_cost_value": 4.0}
+            lines.append(line | {f"critic_bias_rollout{s}": 0 for s in ("_risky", "_initial")})
+    write(directory / "bias.csv", [line | {"true_cost_value_risky": 1, "true_cost_value_initial": 1} for line in lines])
+    bias_table.main("cpo")
+    (row,) = rows_printed(capsys)
+    assert row["visited states"] == "-2.5 [-3.5, -1.5] (4.0)"
+    assert (row["seeds"], row["R²"]) == ("2", "-")
+
+
+def test_curves_of_several_seeds_in_a_figure(directory, tmp_path, monkeypatch):
+    write(directory / "measures.csv", [run("cpo", seed) for seed in range(2)])
+    lines = [
+        {"run": f"cpo{seed}", "steps": n, "return": n + seed, "cost": 30.0} for seed in range(2) for n in (1, 2, 3)
+    ]
+    write(directory / "curves.csv", lines)
+    saved, save = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (saved.append(self), save(self, *a, **k))[1])
+    figures.main("curves", str(tmp_path / "a.png"), "cpo,unknown", "PointGoal1:2e6")
+    returns, cost = saved[0].axes
+    np.testing.assert_allclose(returns.lines[0].get_xydata(), [[1, 1.5], [2, 2.5], [3, 3.5]])
+    assert [set(line.get_ydata()) for line in cost.lines if line.get_linestyle() == "--"] == [{25.0}]
