@@ -127,6 +127,8 @@ def test_labels_of_one_algorithm_have_colours_of_their_own():
     chosen = choose_colours({"k=1": "mice-cpo", "k=5": "mice-cpo", "k=10": "mice-cpo", "cpo": "cpo", "mine": "saute"})
     assert (chosen["cpo"], chosen["mine"]) == (COLOURS["cpo"], COLOURS["saute"])
     assert len(set(chosen.values())) == 5
+    chosen = choose_colours({"mice-cpo": "mice-cpo", "k=1": "mice-cpo"})
+    assert chosen["mice-cpo"] == COLOURS["mice-cpo"] != chosen["k=1"]
 
 
 @pytest.mark.parametrize("study", STUDIES.values(), ids=STUDIES)

@@ -105,9 +105,13 @@ def algorithms_of(tasks: Mapping[str, dict[str, Curves]]) -> dict[str, str]:
 
 
 def choose_colours(algorithms: Mapping[str, str]) -> dict[str, str]:
-    """label -> colour: that of its algorithm if no other label has the same algorithm, otherwise a free one."""
+    """label -> colour: that of its algorithm if it is called so or is its only label, otherwise a free one."""
     known = [algorithm for algorithm in algorithms.values() if algorithm in COLOURS]
-    own = {label: COLOURS[algorithm] for label, algorithm in algorithms.items() if known.count(algorithm) == 1}
+    own = {
+        label: COLOURS[algorithm]
+        for label, algorithm in algorithms.items()
+        if algorithm in COLOURS and (label == algorithm or known.count(algorithm) == 1)
+    }
     free = [colour for colour in OTHER_COLOURS if colour not in own.values()]
     rest = [label for label in algorithms if label not in own]
     return {label: own.get(label) or free[rest.index(label) % len(free)] for label in algorithms}

@@ -92,10 +92,11 @@ def curves_figure(panels: Mapping[str, Tasks]) -> Any:
                     draw_limits(axes, group)
                 if name in BIAS:
                     _shade_single_seeds(axes, group, name, colours)
-            if name in BIAS:
-                axes.axhline(0.0, color="black", linestyle="--", linewidth=1)
+                    axes.axhline(0.0, color="black", linestyle="--", linewidth=1)
+            else:
+                axes.set_axis_off()
             axes.set_ylabel(f"$V_C$ minus truth\n{BIAS[name]}" if name in BIAS else PANELS[name])
-    note = _note(_seeds(first))
+    note = _note(set().union(*map(_seeds, panels.values())))
     if set(panels) <= set(BIAS):
         note = note.replace("One seed.", "One seed: interval over the states that were measured.")
     dashed = ["cost limit"] * ("cost" in panels) + ["no bias"] * any(name in BIAS for name in panels)
