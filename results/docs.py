@@ -18,7 +18,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
 COMMAND = re.compile(r"(<!-- python -m (results\.\w+) ?(.*?) -->\n)(?:\n(?:\|.*\n)+)?")
-FIGURES = "results.figures"  # prints nothing
+FIGURES = ("results.figures", "results.frontier")  # they print nothing
 
 
 def main() -> None:
@@ -26,7 +26,7 @@ def main() -> None:
         text = page.read_text(encoding="utf-8")
         page.write_text(refreshed(text), encoding="utf-8")
         for _, module, arguments in COMMAND.findall(text):
-            if module == FIGURES:
+            if module in FIGURES:
                 output_of(module, arguments)
 
 
@@ -40,7 +40,7 @@ def refreshed(text: str) -> str:
 
     def table(found: re.Match[str]) -> str:
         comment, module, arguments = found.groups()
-        return comment if module == FIGURES else f"{comment}\n{output_of(module, arguments)}"
+        return comment if module in FIGURES else f"{comment}\n{output_of(module, arguments)}"
 
     return COMMAND.sub(table, text)
 

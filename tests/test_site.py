@@ -43,7 +43,7 @@ def site(tmp_path_factory):
 def test_every_page_of_the_repository_is_on_the_site(site):
     pages = [path.stem for path in (ROOT / "docs").glob("*.md")] + ["index", "CONTRIBUTING", "CHANGELOG", "examples"]
     assert [page for page in pages if not (site / f"{page}.html").is_file()] == []
-    assert (site / "results" / "limit_paper" / "frontier.png").is_file()
+    assert (site / "results" / "figures" / "frontier.png").is_file()
     assert not (site / "hooks.py").exists()
 
 
