@@ -27,7 +27,7 @@ BIAS = (
     *("critic_r2", "true_cost_value", "true_cost_value_risky", "true_cost_value_initial"),
 )
 EVALUATIONS = ("run", "episodes", "return", "cost")  # as written by benchmarks/learning.py
-TEXTS = {"run", "task", "label", "algorithm", "directory"}
+TEXTS = {"run", "task", "label", "algorithm", "commit", "directory"}
 
 
 def main(results: str, *studies: str) -> None:
@@ -40,7 +40,8 @@ def main(results: str, *studies: str) -> None:
         labels = json.loads((study / "study.json").read_text())["labels"]
         runs = [study / "runs" / name for name in labels if (study / "runs" / name / "config.json").exists()]
         runs = [run for run in runs if read_run(run).status == "finished"]
-        measured |= {str(row["run"]): row for row in tabulate(runs, labels)[0]}
+        found = zip(runs, tabulate(runs, labels)[0], strict=True)
+        measured |= {run.name: row | {"commit": commit_of(run)} for run, row in found}
         names = {run.name for run in runs}
         lines = [(run.name, row) for run in runs for row in rows_of(run / "metrics.csv")]
         played = [(row["run"], row) for row in rows_of(study / "evaluations.csv") if row["run"] in names]
@@ -54,6 +55,11 @@ def main(results: str, *studies: str) -> None:
     write(place / "evaluations.csv", EVALUATIONS, evaluations)
     tasks = {run: str(row["task"]) for run, row in measured.items()}
     write_curves(place, curves, tasks)
+
+
+def commit_of(run: Path) -> str:
+    """The commit of the code that the run was started with."""
+    return str(json.loads((run / "config.json").read_text()).get("commit", ""))[:7]
 
 
 def write_curves(place: Path, curves: list[Row], tasks: dict[str, str]) -> None:

@@ -71,7 +71,8 @@ def compare(before: np.ndarray, after: np.ndarray, digits: int) -> str:
     if min(len(before), len(after)) < 3 or not np.ptp(before) + np.ptp(after):
         return text
     low, high = stats.ttest_ind(after, before, equal_var=False).confidence_interval()
-    return f"{text} ({after.mean() - before.mean():+,.{digits}f} [{low:+,.{digits}f}, {high:+,.{digits}f}])"
+    difference, low, high = (round(value, digits) + 0.0 for value in (after.mean() - before.mean(), low, high))  # no -0
+    return f"{text} ({difference:+,.{digits}f} [{low:+,.{digits}f}, {high:+,.{digits}f}])"
 
 
 def relative(shares: list[float]) -> str:
