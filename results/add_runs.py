@@ -20,7 +20,7 @@ from results.tables import Row, rows_of, short
 
 CURVES = (
     *("run", "iteration", "steps", "return", "cost", "finished_cost", "cost_standard_error"),
-    *("margin", "lambda", "beta", "memory_size"),
+    *("margin", "lambda", "beta", "memory_size", "entropy"),
 )
 BIAS = (
     *("run", "iteration", "steps", "critic_bias_rollout", "critic_bias_rollout_risky", "critic_bias_rollout_initial"),

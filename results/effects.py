@@ -18,8 +18,8 @@ from results.tables import Cell, Runs, column, gather, print_head, print_row
 
 # Title and number of digits. Rates are in per cent. The first of them cannot be negative.
 MEASURES = {
-    "violation_rate": ("violations, %", 0),
-    "violation_rate_hundred": ("of the mean of a hundred episodes, %", 0),
+    "violation_rate": ("violations, %", 1),
+    "violation_rate_hundred": ("of the mean of a hundred episodes, %", 1),
     "mean_excess": ("mean excess", 2),
     "cost": ("cost", 1),
     "return": ("return", 1),

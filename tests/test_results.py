@@ -68,7 +68,7 @@ def test_an_effect_is_the_difference_of_means_with_its_interval(directory, capsy
     write(directory / "measures.csv", base + other)
     effects.main("cpo", "mice-cpo")
     (row,) = rows_printed(capsys)
-    assert row["violations, %"] == "60 → 30 (-30 [-53, -7])"
+    assert row["violations, %"] == "60.0 → 30.0 (-30.0 [-52.7, -7.3])"
     assert row["task"] == "PointGoal1, 2M"
     assert row["seeds"] == "3"
 
