@@ -5,7 +5,7 @@ import csv
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from results import bias_table, docs, effects, figures, limit_table, matrix, tables
+from results import bias_table, docs, effects, figures, limit_table, matrix, phases, tables
 
 STEPS = 2_000_000
 TASK = "SafetyPointGoal1-v0"
@@ -99,6 +99,18 @@ def test_the_late_cost_is_of_the_second_half(directory, capsys):
     limit_table.main("cpo")
     (row,) = rows_printed(capsys)
     assert (row["violations, all"], row["violations, late"], row["late cost"]) == ("25 %", "50 %", "3.5")
+
+
+def test_a_phase_has_its_own_iterations(directory, capsys):
+    """Costs of 21 to 40: of the first tenth of the run none is above 25, of the last two fifths all are."""
+    write(directory / "measures.csv", [run("cpo", 0)])
+    rows = [{"run": "cpo0", "steps": n * STEPS / 20, "cost": 20 + n, "return": n} for n in range(1, 21)]
+    write(directory / "curves.csv", rows)
+    phases.main("cpo", "PointGoal1:2e6")
+    found = rows_printed(capsys)
+    assert [row["million steps"] for row in found] == ["0 to 0.2", "0.2 to 0.6", "0.6 to 1.2", "1.2 to 2"]
+    assert found[0]["`cpo`, n = 1"] == "0 %, 0.0, 1.5"
+    assert found[-1]["`cpo`, n = 1"] == "100 %, 11.5, 16.5"
 
 
 def test_a_range_stands_behind_the_mean():
