@@ -8,6 +8,7 @@ over tasks, with Student's interval over tasks; not of returns and biases, which
 from __future__ import annotations
 
 import argparse
+import warnings
 from collections import defaultdict
 
 import numpy as np
@@ -70,7 +71,9 @@ def compare(before: np.ndarray, after: np.ndarray, digits: int) -> str:
     text = f"{before.mean():,.{digits}f} → {after.mean():,.{digits}f}"
     if min(len(before), len(after)) < 3 or not np.ptp(before) + np.ptp(after):
         return text
-    low, high = stats.ttest_ind(after, before, equal_var=False).confidence_interval()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # one of the two may not vary
+        low, high = stats.ttest_ind(after, before, equal_var=False).confidence_interval()
     difference, low, high = (round(value, digits) + 0.0 for value in (after.mean() - before.mean(), low, high))  # no -0
     return f"{text} ({difference:+,.{digits}f} [{low:+,.{digits}f}, {high:+,.{digits}f}])"
 
