@@ -1,11 +1,14 @@
 """The tables of the docs are those of the data, and what makes them computes what it says."""
 
 import csv
+import json
 
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from results import bias_table, docs, effects, figures, limit_table, matrix, phases, tables
+from results import add_runs, bias_table, docs, effects, figures, limit_table, matrix, phases, published, tables
+
+from tests.studies.written_run import written_run
 
 STEPS = 2_000_000
 TASK = "SafetyPointGoal1-v0"
@@ -156,3 +159,42 @@ def test_curves_of_several_seeds_in_a_figure(directory, tmp_path, monkeypatch):
     returns, cost = saved[0].axes
     np.testing.assert_allclose(returns.lines[0].get_xydata(), [[1, 1.5], [2, 2.5], [3, 3.5]])
     assert [set(line.get_ydata()) for line in cost.lines if line.get_linestyle() == "--"] == [{25.0}]
+
+
+def test_runs_are_added_with_their_commit_and_replace_those_of_the_same_name(directory, tmp_path):
+    def study(cost):
+        place = tmp_path / f"study_{cost}"
+        run = written_run(
+            place / "runs",
+            "cpo_0",
+            {"return": [1.0, 2.0], "cost": [cost, cost], "violation_rate": [1.0, 1.0]},
+            env=TASK,
+        )
+        config = json.loads((run / "config.json").read_text())
+        (run / "config.json").write_text(json.dumps(config | {"commit": "0123456789abcdef"}))
+        (place / "study.json").write_text(json.dumps({"labels": {"cpo_0": "mine", "not_begun": "mine"}}))
+        return str(place)
+
+    for cost in (30.0, 40.0):
+        add_runs.main(str(directory), study(cost))
+    (added,) = tables.rows_of(directory / "measures.csv")
+    assert (added["run"], added["label"], added["commit"], float(added["cost"])) == ("cpo_0", "mine", "0123456", 40.0)
+    curves = tables.rows_of(directory / "curves_point_goal1.csv")
+    assert [(row["run"], row["iteration"], row["cost"]) for row in curves] == [
+        ("cpo_0", "0", "40"),
+        ("cpo_0", "1", "40"),
+    ]
+
+
+def test_of_an_evaluated_seed_the_first_directory_counts(directory, monkeypatch, capsys):
+    monkeypatch.setattr(published, "DIRECTORIES", tables.DIRECTORIES)
+    for place, cost in ((directory, 5.0), (directory.parent / "second", 9.0)):
+        rows = [run("cpo", seed, steps=1e7) for seed in ((0, 2) if place == directory else (0, 1))]
+        write(place / "measures.csv", rows)
+        played = [{"run": row["run"], "return": 12.0, "cost": cost} for row in rows if row["seed"] < 2]
+        write(place / "evaluations.csv", played)
+    published.main()
+    (row,) = rows_printed(capsys)
+    assert row["seeds"] == "2", "the third was not evaluated"
+    assert row["evaluation"] == "12.00 ± 0.00 / 7.00 ± 2.83"
+    assert row["published"] == "20.46 ± 1.38 / 28.84 ± 7.76"
