@@ -17,7 +17,7 @@ from scipy import stats
 from flashbulb.analysis.statistics import student_interval
 from results.tables import Cell, Runs, column, gather, print_head, print_row
 
-# Title and number of digits. Rates are in per cent. The first of them cannot be negative.
+# Title and number of digits. Rates are in per cent.
 MEASURES = {
     "violation_rate": ("violations, %", 1),
     "violation_rate_hundred": ("of the mean of a hundred episodes, %", 1),
@@ -26,6 +26,7 @@ MEASURES = {
     "return": ("return", 1),
     "bias_unsafe": ("bias, unsafe states", 1),
 }
+# Never negative, so that a relative change means something.
 SHARES = ("violation_rate", "violation_rate_hundred", "mean_excess", "cost")
 
 

@@ -6,7 +6,19 @@ import json
 import numpy as np
 import pytest
 from matplotlib.figure import Figure
-from results import add_runs, bias_table, docs, effects, figures, limit_table, matrix, phases, published, tables
+from results import (
+    add_runs,
+    bias_table,
+    docs,
+    effects,
+    figures,
+    frontier,
+    limit_table,
+    matrix,
+    phases,
+    published,
+    tables,
+)
 
 from tests.studies.written_run import written_run
 
@@ -147,16 +159,22 @@ def test_the_bias_is_that_of_the_second_half_of_each_run(directory, capsys):
     assert (row["seeds"], row["R²"]) == ("2", "-")
 
 
-def test_curves_of_several_seeds_in_a_figure(directory, tmp_path, monkeypatch):
+@pytest.fixture
+def drawn(monkeypatch):
+    """The figures that were saved."""
+    saved, save = [], Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (saved.append(self), save(self, *a, **k))[1])
+    return saved
+
+
+def test_curves_of_several_seeds_in_a_figure(directory, tmp_path, drawn):
     write(directory / "measures.csv", [run("cpo", seed) for seed in range(2)])
     lines = [
         {"run": f"cpo{seed}", "steps": n, "return": n + seed, "cost": 30.0} for seed in range(2) for n in (1, 2, 3)
     ]
     write(directory / "curves.csv", lines)
-    saved, save = [], Figure.savefig
-    monkeypatch.setattr(Figure, "savefig", lambda self, *a, **k: (saved.append(self), save(self, *a, **k))[1])
     figures.main("curves", str(tmp_path / "a.png"), "cpo,unknown", "PointGoal1:2e6")
-    returns, cost = saved[0].axes
+    returns, cost = drawn[0].axes
     np.testing.assert_allclose(returns.lines[0].get_xydata(), [[1, 1.5], [2, 2.5], [3, 3.5]])
     assert [set(line.get_ydata()) for line in cost.lines if line.get_linestyle() == "--"] == [{25.0}]
 
@@ -198,3 +216,24 @@ def test_of_an_evaluated_seed_the_first_directory_counts(directory, monkeypatch,
     assert row["seeds"] == "2", "the third was not evaluated"
     assert row["evaluation"] == "12.00 ± 0.00 / 7.00 ± 2.83"
     assert row["published"] == "20.46 ± 1.38 / 28.84 ± 7.76"
+
+
+def test_bars_have_the_mean_over_seeds(directory, tmp_path, drawn):
+    rates = (0.1, 0.2, 0.6)
+    rows = [run("cpo", seed, violation_rate=rate, return_first=0.0) for seed, rate in enumerate(rates)]
+    missing = {f"{name}": 0.0 for name in ("return_feasible", "return_area", "finished", "seconds")}
+    write(directory / "measures.csv", [row | missing for row in rows])
+    figures.main("bars", str(tmp_path / "a.png"), "cpo", "PointGoal1:2e6")
+    _, violations, _ = drawn[0].axes
+    assert [bar.get_height() for bar in violations.patches] == pytest.approx([0.3])
+
+
+def test_return_against_cost_has_seeds_and_mean_and_names_who_is_far_above(directory, tmp_path, drawn):
+    rows = [run("cpo", 0, cost=10.0), run("cpo", 1, cost=20.0), run("ppo", 0, cost=51.0)]
+    write(directory / "measures.csv", [*rows, run("cpo, near lidar", 0, cost=1.0)])
+    frontier.main(str(tmp_path / "a.png"), "PointGoal1:2e6")
+    (axes,) = drawn[0].axes
+    seeds, mean = axes.collections
+    assert seeds.get_offsets().tolist() == [[10, 10], [20, 10]]
+    assert mean.get_offsets().tolist() == [[15, 10]]
+    assert [text.get_text() for text in axes.texts] == ["ppo: 10 at 51"]
